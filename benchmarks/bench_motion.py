@@ -25,9 +25,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from yolofast.motion import scan
-from yolofast.motion.predictor import Predictor
+from yolofast.motion.predictor import MotionPredictor
 from yolofast.motion.trackssm import TrackSSM, TrackSSMShape, loss_of
-from yolofast.motion.training.samples import Augmentation, PackedTracks, Samples
+from yolofast.motion.training.samples import PackedTracks, Samples, TrackAugmentation
 from yolofast.motion.training.step import MotionStep
 
 BATCH = 2048
@@ -94,7 +94,7 @@ def plain_rate(data: Dataset, blocks: int, device: torch.device, workers: int, s
 
 def our_step(samples: Samples, blocks: int, device: torch.device, way: str) -> MotionStep:
     torch.manual_seed(0)
-    step = MotionStep(TrackSSM(TrackSSMShape(blocks=blocks)).to(device), samples, Augmentation())
+    step = MotionStep(TrackSSM(TrackSSMShape(blocks=blocks)).to(device), samples, TrackAugmentation())
     if way == "whole":
         step.losses_of = torch.compile(step.losses_of, dynamic=False)
     return step
@@ -201,7 +201,7 @@ def predicting(arguments: argparse.Namespace) -> None:
         ways: dict[tuple[int, int, str], Callable[[], object]] = {}
         for blocks in arguments.blocks:
             model = TrackSSM(TrackSSMShape(blocks=blocks)).to(where).eval().requires_grad_(False)
-            ask = Predictor(model, torch.device(where))
+            ask = MotionPredictor(model, torch.device(where))
             for tracks in arguments.tracks:
                 history = torch.rand(tracks, 5, 8)
                 ways[blocks, tracks, "as written"] = partial(_as_written, model, history, where)

@@ -114,7 +114,7 @@ def test_the_best_so_far_counts_what_is_recorded(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr(tracksweep, "figures_of", lambda rows: {"HOTA": rows})
     out = console()
-    progress = tracksweep.Progress(out, "HOTA")
+    progress = tracksweep.SearchLine(out, "HOTA")
     with out.capture() as said:
         progress.know(0.7)
         progress(2, 3, {}, 0.5)

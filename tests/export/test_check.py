@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from yolofast.export.check import EXACT, HALF, INT8, Comparison, _compare_predictions, _equal, _match
+from yolofast.export.check import EXACT, HALF, INT8, ExportComparison, _compare_predictions, _equal, _match
 from yolofast.structures import Detections
 
 
@@ -28,20 +28,20 @@ CAT, DOG = (0, 0, 20, 20, 0.9, 0), (50, 50, 80, 90, 0.6, 1)
     ids=["same", "missing", "other class", "other score", "twice", "at the threshold"],
 )
 def test_detections(given, fault):
-    result = Comparison(EXACT)
+    result = ExportComparison(EXACT)
     _match(result, found(CAT, DOG), given, 0.25, excused=False)
     assert result.fault() == fault
 
 
 def test_in_int8_too_only_what_is_near_the_threshold_is_called_so():
-    result = Comparison(INT8)
+    result = ExportComparison(INT8)
     _match(result, found(CAT, DOG, (0, 0, 9, 9, 0.26, 0)), found(CAT), 0.25, excused=False)
     rows = dict(row[:2] for row in result.rows())
     assert rows["detections matched one to one"] == "1 of 3, 1 at the threshold" and result.fault() == ""
 
 
 def test_only_equal_suppression_excuses():
-    result = Comparison(EXACT)
+    result = ExportComparison(EXACT)
     _match(result, found(CAT, DOG), found(CAT), 0.25, excused=True)
     assert (
         result.fault() == ""
@@ -54,9 +54,9 @@ def test_only_equal_suppression_excuses():
 def test_predictions_and_ap():
     ours = np.random.default_rng(0).uniform(0, 1, (50, 8)).astype(np.float32)
     for change, words in ((0.05, "boxes differ by 0.05"), (np.nan, "boxes differ by nan")):
-        theirs, result = ours.copy(), Comparison(EXACT)
+        theirs, result = ours.copy(), ExportComparison(EXACT)
         theirs[7, 2] += change
         _compare_predictions(result, ours, theirs)
         assert words in result.fault()
-    assert "mAP50-95 is 0.4800" in Comparison(HALF, ap=(0.5, 0.48)).fault()
-    assert Comparison(HALF, ap=(0.5, 0.495)).fault() == ""
+    assert "mAP50-95 is 0.4800" in ExportComparison(HALF, ap=(0.5, 0.48)).fault()
+    assert ExportComparison(HALF, ap=(0.5, 0.495)).fault() == ""

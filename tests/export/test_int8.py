@@ -8,15 +8,15 @@ import pytest
 from yolofast.cli import main
 from yolofast.errors import UserError
 from yolofast.export import run as flow
-from yolofast.export.check import INT8, Comparison
+from yolofast.export.check import INT8, ExportComparison
 from yolofast.export.formats.facts import IMAGES, PREDICTIONS
-from yolofast.export.int8 import Candidate, Int8, Sample, best_range, find_int8, harm_of, missed_words
+from yolofast.export.int8 import Candidate, Int8, LabelledSample, best_range, find_int8, harm_of, missed_words
 
 onnx = pytest.importorskip("onnx", reason="the extra yolofast[onnx] is not installed")
 pytest.importorskip("onnxruntime", reason="the extra yolofast[onnx] is not installed")
 
 from yolofast.export.formats.onnx_graph import part_of  # noqa: E402
-from yolofast.export.formats.onnx_int8 import SWITCHES, Seen, as_rounded, convolutions, with_int8  # noqa: E402
+from yolofast.export.formats.onnx_int8 import SWITCHES, InputRange, as_rounded, convolutions, with_int8  # noqa: E402
 from yolofast.export.runtimes.onnx_runtime import started  # noqa: E402
 
 
@@ -48,7 +48,7 @@ def seen_of(model, images):
     for value in layers:
         numbers = found[value]
         low, high = best_range(numbers, numbers.min(), numbers.max())
-        seen[value] = Seen(low, high, numbers[0].mean((1, 2)), as_rounded(numbers[0], low, high).mean((1, 2)))
+        seen[value] = InputRange(low, high, numbers[0].mean((1, 2)), as_rounded(numbers[0], low, high).mean((1, 2)))
     return seen
 
 
@@ -116,8 +116,8 @@ def test_targets_that_are_missed_are_said():
     bad = Candidate("b", frozenset(), 0.28, 21.0, 400)
     words = missed_words(Int8(None, 9, fp32, (good, bad), bad))
     assert "2.00 points of AP are lost" in words and "40.0% of the bytes" in words and "fp32 20.0 ms" in words
-    assert "mAP50-95 is 0.2800" in Comparison(INT8, ap=(0.3, 0.28)).fault()
-    assert Comparison(INT8, ap=(0.3, 0.33)).fault() == ""
+    assert "mAP50-95 is 0.2800" in ExportComparison(INT8, ap=(0.3, 0.28)).fault()
+    assert ExportComparison(INT8, ap=(0.3, 0.33)).fault() == ""
 
 
 @pytest.mark.slow
@@ -161,4 +161,4 @@ def test_refusals(flags, message, tmp_path, monkeypatch, capsys):
 
 def test_few_images_are_refused():
     with pytest.raises(UserError, match="at least 2 labelled train images"):
-        find_int8("onnx", None, None, None, None, Sample([], None))
+        find_int8("onnx", None, None, None, None, LabelledSample([], None))

@@ -9,9 +9,9 @@ import torch
 from tests.motion.golden import EXPECTED, golden_inputs, golden_model
 from tests.motion.kernels import compare_adam, compare_kernels, compare_losses
 from tests.motion.training.test_samples import tracks_of
-from yolofast.motion.predictor import Predictor
+from yolofast.motion.predictor import MotionPredictor
 from yolofast.motion.trackssm import TrackSSM, TrackSSMShape, loss_of
-from yolofast.motion.training.samples import Augmentation, Samples
+from yolofast.motion.training.samples import Samples, TrackAugmentation
 from yolofast.motion.training.step import MotionStep
 
 
@@ -46,7 +46,7 @@ def test_captured_steps():
     shape = TrackSSMShape(blocks=2)
     torch.manual_seed(0)
     model, tracks = TrackSSM(shape).cuda(), tracks_of(list(range(300)))
-    augmentation = Augmentation(jitter=0.05, dropout=0.1, time_scale=1.5)
+    augmentation = TrackAugmentation(jitter=0.05, dropout=0.1, time_scale=1.5)
     samples = Samples(tracks, shape).to(torch.device("cuda"))
     steps = [MotionStep(copy.deepcopy(model), samples, augmentation) for _ in range(2)]
     for epoch in range(3):
@@ -61,7 +61,7 @@ def test_captured_steps():
 
 def test_questions_of_any_number():
     model = golden_model(2)
-    ask, rows = Predictor(copy.deepcopy(model), torch.device("cuda")), torch.rand(70, 5, 8)
+    ask, rows = MotionPredictor(copy.deepcopy(model), torch.device("cuda")), torch.rand(70, 5, 8)
     for count in (1, 16, 17, 70, 3):
         with torch.no_grad():
             np.testing.assert_allclose(ask(rows[:count].numpy()), model(rows[:count])[-1].numpy(), atol=1e-5)

@@ -11,7 +11,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.profile.bottlenecks import verdicts
 from yolofast.profile.measure.ceilings import measure_ceilings
-from yolofast.profile.measure.meter import Request, profile_against, profile_run
+from yolofast.profile.measure.meter import MeasureRequest, profile_against, profile_run
 from yolofast.profile.measure.usage import count_waits, gpu_busy
 from yolofast.profile.records import LOSSES, WAIT
 from yolofast.profile.step_phases import ASSIGN, BACKWARD, DATA_WAIT, EMA, FORWARD, LOSS, OPTIMIZER, REST
@@ -203,7 +203,7 @@ def test_a_whole_profile(data, gear, loader):
     )  # fmt: skip
     run = prepare_run(config, lambda text: None)
     try:
-        found = profile_run(run, Request(steps=40, warm_up=10), lambda text: None)
+        found = profile_run(run, MeasureRequest(steps=40, warm_up=10), lambda text: None)
     finally:
         run.close()
     assert {phase.name for phase in found.phases} >= INSIDE
@@ -226,7 +226,7 @@ def test_two_runs_in_turn_are_each_as_fast_as_alone(tmp_path):
         )
         runs.append(prepare_run(config, lambda text: None))
     try:
-        found = profile_against(*runs, Request(steps=40, warm_up=10), lambda text: None)
+        found = profile_against(*runs, MeasureRequest(steps=40, warm_up=10), lambda text: None)
     finally:
         for run in runs:
             run.close()
@@ -239,7 +239,7 @@ def test_two_runs_in_turn_are_each_as_fast_as_alone(tmp_path):
 def planted(data, plant, waits):
     config = TrainConfig(data=data, device="0", cfg="yolov7-tiny", img_size=(128,), batch_size=16, epochs=4)
     said, run = [], prepare_run(config, lambda text: None)
-    found = profile_run(plant(run), Request(steps=20, warm_up=5), said.append)
+    found = profile_run(plant(run), MeasureRequest(steps=20, warm_up=5), said.append)
     assert found.setup.gear == "eager", "a graph cannot contain a wait"
     assert any("a lower gear" in text for text in said)
     assert found.waits.count == waits and found.setup.graph_failed

@@ -12,7 +12,7 @@ from tests.dataset.make import image, write
 from tests.hostile.cost import cheap, refused
 from yolofast.cli import main
 from yolofast.dataset.data_argument import data_file
-from yolofast.dataset.formats.convert import Conversion, Request, read_labelled
+from yolofast.dataset.formats.convert import Conversion, ConvertRequest, read_labelled
 from yolofast.dataset.formats.recognise import recognise
 from yolofast.errors import UserError
 from yolofast.files.archive import Archive
@@ -179,10 +179,10 @@ def test_a_file_without_a_name(tmp_path):
 def test_a_refused_zip_leaves_nothing(tmp_path):
     path = zipped(tmp_path / "a.zip", **{"../x.txt": "x"})
     with pytest.raises(UserError):
-        Conversion(Request(path, "yolo"), print).make(tmp_path / "out")
+        Conversion(ConvertRequest(path, "yolo"), print).make(tmp_path / "out")
     path = zipped(tmp_path / "b.zip", **{"a.xml": "<annotation/>"})
     with pytest.raises(UserError, match="there is no image"):
-        Conversion(Request(path, "yolo"), print).make(tmp_path / "out")
+        Conversion(ConvertRequest(path, "yolo"), print).make(tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["a.zip", "b.zip"]
 
 
@@ -194,7 +194,7 @@ def test_json_of_no_form(tmp_path, content):
     with cheap():
         for form in ("labelme", "labelstudio", "coco"):
             with pytest.raises(UserError):
-                Conversion(Request(tmp_path / "x", "yolo", form), print).make(tmp_path / "out")
+                Conversion(ConvertRequest(tmp_path / "x", "yolo", form), print).make(tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from yolofast.errors import UserError
-from yolofast.store import Room, choose_cache
+from yolofast.store import FreeRoom, choose_cache
 from yolofast.store.choose import cgroup_room
 
 GB = 10**9
 
 
 def choose(request, needed, gpu=0, ram=0, disk=0):
-    return choose_cache(request, int(needed * GB), Room(gpu * GB, ram * GB, disk * GB, cores=8))
+    return choose_cache(request, int(needed * GB), FreeRoom(gpu * GB, ram * GB, disk * GB, cores=8))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_reason_has_the_numbers():
 
 def test_auto_among_some():
     """Whoever did not ask for a kind is not told so, nor refused when it does not fit."""
-    room, kinds = Room(100 * GB, 100 * GB, 50 * GB, cores=8), ("disk", "off")
+    room, kinds = FreeRoom(100 * GB, 100 * GB, 50 * GB, cores=8), ("disk", "off")
     choice = choose_cache("auto", 10 * GB, room, among=kinds)
     assert (choice.kind, choice.reason) == ("disk", "10.0 GB fits 95% of the 50.0 GB of free disk")
     assert choose_cache("auto", 10 * GB, replace(room, disk_free=5 * GB), among=kinds).kind == "off"

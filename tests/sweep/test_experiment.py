@@ -8,7 +8,7 @@ from yolofast.commands.sweep import tracksweep_words
 from yolofast.config.reports import SweepConfig
 from yolofast.errors import UserError
 from yolofast.resources import short_names
-from yolofast.sweep.draws import Range, mutated, read_constraint
+from yolofast.sweep.draws import DrawnRange, mutated, read_constraint
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.population import _copy
 from yolofast.sweep.stopping import read_stopping
@@ -181,7 +181,7 @@ def test_the_median_rule():
 
 
 def test_generations_come_from_the_fittest_and_stay_in_their_ranges():
-    ranges = {"lr0": Range("log", (0.009, 0.02)), "mosaic": Range("choice", ())}
+    ranges = {"lr0": DrawnRange("log", (0.009, 0.02)), "mosaic": DrawnRange("choice", ())}
     parents = [({"lr0": 0.01, "mosaic": 0.9, "epochs": n}, float(n)) for n in range(8)]
     children = [mutated(parents, ranges, np.random.default_rng(seed)) for seed in range(300)]
     assert {child["epochs"] for child in children} <= {3, 4, 5, 6, 7}, "of the five best"

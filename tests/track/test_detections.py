@@ -16,7 +16,7 @@ from yolofast.track.formats.detections import Making, make_detections, write_det
 from yolofast.track.formats.read_detections import read_all_detections, read_detections
 from yolofast.track.formats.recorder import DetectionRecorder
 from yolofast.track.pipeline import Follower, StageTimes
-from yolofast.track.selection import Candidates, refuse_higher
+from yolofast.track.selection import StoredCandidates, refuse_higher
 from yolofast.track.stored_run import recalled
 
 
@@ -77,13 +77,13 @@ def test_what_is_stored_is_what_track_gets_of_the_network(weights, tmp_path):
     found = read_detections(tmp_path / "exp" / "detections")
     detector = Detector(weights, device="cpu")
     for across, iou in ((True, None), (False, None), (True, 0.5), (False, 0.3)):
-        own = found.kept(Candidates(found).kept(iou=iou, across=across))
+        own = found.kept(StoredCandidates(found).kept(iou=iou, across=across))
         seen = list(detector.stream(video, conf=0.01, iou=iou or 0.7, agnostic=across))
         np.testing.assert_array_equal(own.box, np.concatenate([one.detections.boxes for one in seen]))
         np.testing.assert_array_equal(own.label, np.concatenate([one.detections.labels for one in seen]))
     easy = {"track_thresh": 0.02, "new_track_thresh": 0.02}
     make = tracker_maker("bytetrack", faithful=False, class_handling="vote", settings=easy)
-    chosen = found.kept(Candidates(found).kept(across=True))
+    chosen = found.kept(StoredCandidates(found).kept(across=True))
     followed = list(Follower(make, StageTimes()).follow_here(recalled(chosen, None, None, StageTimes())))
     for one, other in zip(followed, detector.track(video, "bytetrack", **easy), strict=True):
         for name in ("ids", "boxes", "scores", "labels"):

@@ -12,8 +12,8 @@ from yolofast.detect.detector import raise_fault
 from yolofast.media.frames import Frame, Video
 from yolofast.track.choices import eye_of, tracker_maker, tracking_filter
 from yolofast.track.formats.read_detections import read_detections
-from yolofast.track.pipeline import CAMERA, Follower, Found, Seen, StageTimes, detected
-from yolofast.track.timeline import Place, Timeline, folder_of_images, frame_numbers, open_sources
+from yolofast.track.pipeline import CAMERA, ExactDetections, Follower, SeenFrame, StageTimes, detected
+from yolofast.track.timeline import FramePlace, FrameTimeline, folder_of_images, frame_numbers, open_sources
 from yolofast.track.trackers import camera_motion
 
 EASY = {"track_high_thresh": 0.2, "new_track_thresh": 0.2, "cmc_method": "none"}
@@ -153,10 +153,10 @@ def test_a_sequence_whose_images_are_a_video(tmp_path):
     assert [frame.name for frame in frames] == [str(tmp_path / "A.mp4")] * 2
     (tmp_path / "A" / "times.txt").write_text("0.0\n0.5\n")
     (tmp_path / "A" / "seqinfo.ini").write_text("[Sequence]\nname=A\nimDir=../A.mp4\nframeRate=7\n")
-    places = [Timeline().place(frame) for frame in frames]
+    places = [FrameTimeline().place(frame) for frame in frames]
     assert [(one.time, one.frame_rate) for one in places] == [(0.0, 7), (0.5, 7)], "a video may hold even times only"
     (tmp_path / "A" / "seqinfo.ini").write_text("[Sequence]\nname=A\nimDir=img1\n")
-    assert Timeline().place(frames[1]).time == frames[1].time, "times of something else"
+    assert FrameTimeline().place(frames[1]).time == frames[1].time, "times of something else"
 
 
 def test_numbers_of_images():
@@ -172,7 +172,7 @@ def test_numbers_of_images():
 
 
 def test_frames_out_of_order_follow_one_another():
-    video, timeline = Video("a.mp4", 10.0, 5), Timeline()
+    video, timeline = Video("a.mp4", 10.0, 5), FrameTimeline()
     places = [
         timeline.place(Frame(picture(0), "a.mp4", n, video, t)) for n, t in ((0, 0.0), (1, 0.1), (2, 0.05), (1, None))
     ]
@@ -185,7 +185,7 @@ def test_another_number_of_images_than_stated(tmp_path, stated, lengths):
     (tmp_path / "SEQ" / "img1").mkdir(parents=True)
     (tmp_path / "SEQ" / "seqinfo.ini").write_text(f"[Sequence]\nname=SEQ\nframeRate=10\nseqLength={stated}\n")
     names = [str(tmp_path / "SEQ" / "img1" / f"{number:06}.jpg") for number in (301, 302)]
-    timeline = Timeline(names)
+    timeline = FrameTimeline(names)
     assert [timeline.place(Frame(picture(0), name, n)).number for n, name in enumerate(names)] == [1, 2]
     assert timeline.lengths == lengths
 
@@ -199,8 +199,8 @@ def test_the_cameras_motion_keeps_identities():
         for place, view in enumerate(views):
             left = np.array([200.0, 240.0, 280.0])[:, None] - place * step
             boxes = np.concatenate((left, left * 0 + 100, left + 12, left * 0 + 120), axis=1)
-            found = Found(boxes, np.full(3, 0.9), np.zeros(3, np.int64))
-            yield Seen(Place("a", place + 1, place / 30, 30.0, 6, False), Frame(view, "a"), found)
+            found = ExactDetections(boxes, np.full(3, 0.9), np.zeros(3, np.int64))
+            yield SeenFrame(FramePlace("a", place + 1, place / 30, 30.0, 6, False), Frame(view, "a"), found)
 
     shown = {}
     for method in ("sparseOptFlow", "none"):

@@ -10,11 +10,11 @@ from yolofast import build_tracker
 from yolofast.errors import UserError
 from yolofast.motion import predictor as predictors
 from yolofast.motion.trackssm import TrackSSM, TrackSSMShape
-from yolofast.track.pipeline import Follower, Found, Seen, StageTimes
-from yolofast.track.timeline import Place
+from yolofast.track.pipeline import ExactDetections, Follower, SeenFrame, StageTimes
+from yolofast.track.timeline import FramePlace
 from yolofast.track.trackers.motion.model import Gaps
 from yolofast.track.trackers.motion.trackssm import TrackSSMMotion, foresee_together
-from yolofast.track.trackers.tracks import Frame
+from yolofast.track.trackers.tracks import TrackerFrame
 
 SIZE = (1000, 500)
 
@@ -29,7 +29,7 @@ class Spy:
         self.rows.append(rows.copy())
         return rows[:, -1, :4] + rows[:, -1, 4:8]
 
-    in_octaves = staticmethod(predictors.Predictor.in_octaves)
+    in_octaves = staticmethod(predictors.MotionPredictor.in_octaves)
 
     def __deepcopy__(self, memo):
         return self
@@ -49,8 +49,8 @@ def motion_of() -> TrackSSMMotion:
     return TrackSSMMotion(SimpleNamespace(motion_weights="some.pt", motion_sigmoid=True, motion_device="cpu"))
 
 
-def frame_at(time: float, elapsed: float = 1.0, size=SIZE) -> Frame:
-    return Frame(
+def frame_at(time: float, elapsed: float = 1.0, size=SIZE) -> TrackerFrame:
+    return TrackerFrame(
         np.zeros((0, 4)), np.zeros(0), np.zeros(0, int), False, None, None, elapsed, elapsed, elapsed, time, size
     )
 
@@ -260,9 +260,11 @@ def test_frames_that_were_detected_together_are_foreseen(spy):
         StageTimes(), several=True,
     )  # fmt: skip
     place = {"frame_rate": 30.0, "length": 3, "live": False}
-    found = Found(box_at(100.0, 500.0), np.array([0.9, 0.8]), np.zeros(2, np.int64))
+    found = ExactDetections(box_at(100.0, 500.0), np.array([0.9, 0.8]), np.zeros(2, np.int64))
     seen = [
-        Seen(Place(video=video, number=number, time=number / 30, **place), None, found, size=SIZE, more=video != "c")
+        SeenFrame(
+            FramePlace(video=video, number=number, time=number / 30, **place), None, found, size=SIZE, more=video != "c"
+        )
         for number in (1, 2, 3)
         for video in "abc"
     ]

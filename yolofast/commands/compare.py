@@ -21,7 +21,7 @@ from yolofast.report.compare import words
 from yolofast.report.compare.compared_run import ComparedRun, WeightsFile
 from yolofast.report.compare.comparison import MADE_BY, CompareRequest, Comparison, as_json, compare
 from yolofast.report.compare.comparison_page import page_of, tracking_of
-from yolofast.report.compare.figures import Row
+from yolofast.report.compare.figures import ComparedRow
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.runs.layout import FILES, SPEED, metrics
 from yolofast.runs.tracking import tracked_differently
@@ -121,7 +121,7 @@ def _row_each(found: Comparison, names: list[str]) -> Table:
     return listing
 
 
-def _cell(row: Row, place: int) -> str:
+def _cell(row: ComparedRow, place: int) -> str:
     """The best has a star; changes are from the first kind."""
     share = row.change(place) if place else None
     change = "" if share is None else f" {share:+.1%}"

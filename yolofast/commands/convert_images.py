@@ -8,7 +8,7 @@ from rich.console import Console
 
 from yolofast.config.sequences import ConvertConfig
 from yolofast.dataset.faults import Fault
-from yolofast.dataset.formats.convert import REPORT, Conversion, Request
+from yolofast.dataset.formats.convert import REPORT, Conversion, ConvertRequest
 from yolofast.dataset.formats.fit import Choice, known_marks
 from yolofast.dataset.formats.write import DATA_YAML
 from yolofast.errors import UserError, shorten
@@ -23,7 +23,7 @@ _CLASSES_SHOWN = 30
 
 def convert_images(config: ConvertConfig) -> None:
     assert config.source is not None  # the settings see to it
-    request = Request(
+    request = ConvertRequest(
         source=Path(config.source),
         form=config.source_format,
         to=config.to or "yolo",

@@ -17,7 +17,7 @@ from yolofast.terminal.console import console, folded, table
 from yolofast.train.explain.explanation import CHANCES, Explanation, RunSoFar, explain
 from yolofast.train.explain.remarks import remarks
 from yolofast.train.explain.schedule_picture import explain_picture
-from yolofast.train.families.family import EpochFacts, Range
+from yolofast.train.families.family import EpochFacts, EpochRange
 from yolofast.train.finetune.plan_file import PlanSpec
 from yolofast.train.finish import nothing_left
 from yolofast.train.fitting_batch import with_fitting_batch
@@ -214,11 +214,11 @@ def _changes(run: Explanation, name: str) -> bool:
     return len({row.chances[name] for row in run.rows}) > 1
 
 
-def _images_per_update(run: Explanation, row: EpochFacts) -> Range:
-    return Range(first=run.batch * row.accumulate.first, last=run.batch * row.accumulate.last)
+def _images_per_update(run: Explanation, row: EpochFacts) -> EpochRange:
+    return EpochRange(first=run.batch * row.accumulate.first, last=run.batch * row.accumulate.last)
 
 
-def in_range(value: Range) -> str:
+def in_range(value: EpochRange) -> str:
     first, last = f"{value.first:.3g}", f"{value.last:.3g}"
     return first if first == last else f"{first} → {last}"
 

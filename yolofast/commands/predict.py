@@ -30,7 +30,7 @@ from yolofast.structures import Detections
 from yolofast.terminal.console import console
 from yolofast.terminal.escaping import STEERING
 from yolofast.track.storing import DetectionStore
-from yolofast.track.timeline import Timeline
+from yolofast.track.timeline import FrameTimeline
 from yolofast.words import counted
 
 _WORTH_SHOWING = 0.001
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     )  # fmt: skip
     store = None
     if config.save_detections:
-        store = DetectionStore(detector, chosen, Timeline(images_of(config.source), every=config.vid_stride))
+        store = DetectionStore(detector, chosen, FrameTimeline(images_of(config.source), every=config.vid_stride))
     make_folder = partial(new_run_folder, config.project, config.name, config.exist_ok)
     files = PredictFiles(config, detector.names, make_folder, store)
     window = Window(out.print) if config.view_img else None

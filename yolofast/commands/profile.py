@@ -22,7 +22,7 @@ from yolofast.profile.measure.meter import (
     LEAST_BLOCKS,
     STEPS_PER_BLOCK,
     Against,
-    Request,
+    MeasureRequest,
     Say,
     profile_against,
     profile_run,
@@ -47,7 +47,7 @@ _MADE_BY = "yolofast profile"
 
 def run(args: argparse.Namespace) -> None:
     profile = from_args(ProfileConfig, args)
-    request = Request(
+    request = MeasureRequest(
         steps=profile.steps,
         warm_up=profile.warm_up,
         epoch=None if profile.at_epoch is None else profile.at_epoch - 1,
@@ -142,7 +142,7 @@ def _configured(config: TrainConfig, given: dict[str, Any]) -> TrainConfig:
     return beginning(config, given).config
 
 
-def _prepared(config: TrainConfig, request: Request, say: Say) -> Run:
+def _prepared(config: TrainConfig, request: MeasureRequest, say: Say) -> Run:
     if request.epoch is not None and request.epoch >= config.epochs:
         text = f"--at-epoch {request.epoch + 1}: the run has {counted(config.epochs, 'epoch')}"
         raise UserError(text, fix=f"give an epoch from 1 to {config.epochs}, or more --epochs")
@@ -151,7 +151,7 @@ def _prepared(config: TrainConfig, request: Request, say: Say) -> Run:
         return prepare_run(config, say)
 
 
-def _against(config: TrainConfig, other: TrainConfig, request: Request, say: Say) -> Against:
+def _against(config: TrainConfig, other: TrainConfig, request: MeasureRequest, say: Say) -> Against:
     say(f"first: as given; second: with {config.against}")
     steps = max(request.steps // STEPS_PER_BLOCK, LEAST_BLOCKS) * STEPS_PER_BLOCK
     if steps != request.steps:

@@ -100,7 +100,7 @@ def searched(
     config: TracksweepConfig, trials: Sequence[Trial], scenes: Sequence[Scene], folder: Path, out: Console
 ) -> Findings:
     search = Search(tuple(scenes), tuple(trials), config.faithful)
-    progress = Progress(out, config.by)
+    progress = SearchLine(out, config.by)
     workers = config.workers or cores()
     frames = sum(scene.truth.length for scene in scenes)
     usual = sum(are_usual(trials))
@@ -120,7 +120,7 @@ def searched(
     return find_out(found, config.by)
 
 
-class Progress:
+class SearchLine:
     """A line that is written over on a terminal; elsewhere a line now and then."""
 
     def __init__(self, out: Console, by: str) -> None:

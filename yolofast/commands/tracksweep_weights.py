@@ -27,7 +27,7 @@ from yolofast.track.sweep.checkpoints import (
 )
 from yolofast.track.sweep.figures import shown_figure
 from yolofast.track.sweep.inputs import read_truth, scenes_of
-from yolofast.track.sweep.space import NMS, Range, Space, Trial, with_usual, words_of
+from yolofast.track.sweep.space import NMS, SettingRange, Space, Trial, with_usual, words_of
 from yolofast.words import counted
 
 _USUAL_OVERLAP = 0.7
@@ -76,7 +76,7 @@ def run(config: TracksweepConfig, space: Space, trials: Sequence[Trial]) -> int 
 def _stored_overlap(space: Space) -> float:
     """Candidates are stored with the highest threshold that is asked for, so that lower ones can be tried."""
     given = space.values.get(NMS, ())
-    asked = (given.high,) if isinstance(given, Range) else given
+    asked = (given.high,) if isinstance(given, SettingRange) else given
     return max([_USUAL_OVERLAP, *(float(one) for one in asked if isinstance(one, int | float))])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.dataset.formats.convert import Conversion, Request
+from yolofast.dataset.formats.convert import Conversion, ConvertRequest
 from yolofast.dataset.formats.fit import Choice, choose, onto_images, without_bad_images, without_tiny_boxes
 from yolofast.dataset.formats.labelled import Labelled, LabelledImage
 from yolofast.dataset.formats.splits import divide
@@ -78,7 +78,7 @@ def copy_of(data: str | Path) -> str:
 
 class Repair(Conversion):
     def __init__(self, data_yaml: Path, say: Callable[[str], None]) -> None:
-        super().__init__(Request(data_yaml, "yolo", "yolo", skip_bad=True), say)
+        super().__init__(ConvertRequest(data_yaml, "yolo", "yolo", skip_bad=True), say)
 
     def write(self, folder: Path) -> None:
         found = self.found

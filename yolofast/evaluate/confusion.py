@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.evaluate.matching import Flat, Found, GroundTruth, Truth, lay_out, lay_out_truth, pairs_of
+from yolofast.evaluate.matching import Flat, GroundTruth, RankedDetections, Truth, lay_out, lay_out_truth, pairs_of
 from yolofast.image_index import Ints
 from yolofast.structures import Detections
 
@@ -28,7 +28,7 @@ class ConfusionMatrix:
         """One entry per image in both, in pixels of the same image."""
         self.add_laid_out(lay_out(detections), lay_out_truth(truth))
 
-    def add_laid_out(self, found: Found, truth: Truth) -> None:
+    def add_laid_out(self, found: RankedDetections, truth: Truth) -> None:
         flat = pairs_of(found.above(_CONFIDENCE), truth, same_class=False)
         detection, partner = _pair_off(flat)
         extra, missed = np.delete(flat.labels, detection), np.delete(flat.true_labels, partner)

@@ -42,7 +42,7 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Found:
+class RankedDetections:
     """The D detections of some images, those of each in order of falling score."""
 
     detections: Detections
@@ -50,9 +50,9 @@ class Found:
     """[D] rising; which of the images each is on."""
     images: int
 
-    def above(self, score: float) -> "Found":
+    def above(self, score: float) -> "RankedDetections":
         chosen = self.detections.scores > score
-        return Found(self.detections[chosen], self.image[chosen], self.images)
+        return RankedDetections(self.detections[chosen], self.image[chosen], self.images)
 
     def per_image(self) -> Ints:
         """How many each image has."""
@@ -95,13 +95,13 @@ def pair_up(detections: Sequence[Detections], truth: Sequence[GroundTruth], *, s
     return pairs_of(lay_out(detections), lay_out_truth(truth), same_class=same_class)
 
 
-def lay_out(detections: Sequence[Detections]) -> Found:
+def lay_out(detections: Sequence[Detections]) -> RankedDetections:
     joined = Detections.joined(detections)
     image = np.repeat(np.arange(len(detections)), [len(one) for one in detections])
     scores = joined.scores
     if ((scores[1:] > scores[:-1]) & (image[1:] == image[:-1])).any():  # those of our suppression are in order
         joined = joined[np.lexsort((-scores, image))]
-    return Found(joined, image, len(detections))
+    return RankedDetections(joined, image, len(detections))
 
 
 def lay_out_truth(truth: Sequence[GroundTruth]) -> Truth:
@@ -120,18 +120,18 @@ def truth_of(index: ImageIndex, images: Ints) -> Truth:
     return Truth(boxes, index.labels[box], starts_of(np.bincount(image, minlength=len(images))))
 
 
-def pairs_of(found: Found, truth: Truth, *, same_class: bool) -> Flat:
+def pairs_of(found: RankedDetections, truth: Truth, *, same_class: bool) -> Flat:
     detection, partner = _of_one_class(found, truth) if same_class else _of_one_image(found, truth)
     overlap = _iou(found.detections.boxes, detection, truth.boxes, partner)
     return Flat(found.detections.scores, found.detections.labels, truth.labels, detection, partner, overlap)
 
 
-def _of_one_image(found: Found, truth: Truth) -> tuple[Ints, Ints]:
+def _of_one_image(found: RankedDetections, truth: Truth) -> tuple[Ints, Ints]:
     first, last = truth.starts[found.image], truth.starts[found.image + 1]
     return np.repeat(np.arange(len(found.detections)), last - first), expand(first, last)
 
 
-def _of_one_class(found: Found, truth: Truth) -> tuple[Ints, Ints]:
+def _of_one_class(found: RankedDetections, truth: Truth) -> tuple[Ints, Ints]:
     """True boxes sorted by image and class, and where those of each begin: most detections have no partner at all."""
     classes = 1 + max(int(labels.max(initial=0)) for labels in (found.detections.labels, truth.labels))
     group = np.repeat(np.arange(found.images), np.diff(truth.starts)) * classes + truth.labels

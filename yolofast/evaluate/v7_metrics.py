@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from yolofast.evaluate.matching import (
     THRESHOLDS,
-    Found,
     GroundTruth,
+    RankedDetections,
     Truth,
     lay_out,
     lay_out_truth,
@@ -151,7 +151,7 @@ class V7Metrics:
             places = np.arange(start, start + len(detections))
         self.add_laid_out(lay_out(detections), lay_out_truth(truth), places)
 
-    def add_laid_out(self, found: Found, truth: Truth, places: Ints) -> None:
+    def add_laid_out(self, found: RankedDetections, truth: Truth, places: Ints) -> None:
         passed = right_detections(pairs_of(found, truth, same_class=True)).sum(axis=1, dtype=np.uint8)
         places, counts, own = np.asarray(places, np.int64), found.per_image(), found.detections
         self._batches.append(_Batch(places, counts, passed, own.scores, own.labels, truth.labels))

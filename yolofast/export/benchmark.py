@@ -28,7 +28,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class FormatRow:
     """Of one format; None is not measured."""
 
     name: str
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    rows: tuple[Row, ...]
+    rows: tuple[FormatRow, ...]
     missing: Mapping[str, str]
     """Formats that do not run here, and why."""
     shape: tuple[int, int]
@@ -64,7 +64,7 @@ class Benchmark:
 COLUMNS = ("format", "type", "median ms", "p99 ms", "images/s", "file MB", "memory MiB", "mAP50", "mAP50-95")
 
 
-def cells(row: Row) -> tuple[str | float | None, ...]:
+def cells(row: FormatRow) -> tuple[str | float | None, ...]:
     """In the order of `COLUMNS`."""
     memory = None if row.memory_bytes is None else row.memory_bytes / _MIB
     times = (row.median_ms, row.p99_ms, row.images_per_second)
@@ -91,7 +91,7 @@ def benchmark(config: BenchmarkConfig, weights: Sequence[str], environment: Mapp
             map50, map50_95 = _ap(config, one, shape, folder) if config.data else (None, None)
             found = times[one.name]
             rows.append(
-                Row(
+                FormatRow(
                     name=one.name,
                     precision=opened[one.name].precision,
                     median_ms=found.latency_ms(50),

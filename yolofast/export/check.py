@@ -65,7 +65,7 @@ _TOGETHER = 4
 
 
 @dataclass
-class Comparison:
+class ExportComparison:
     """What was found, image by image."""
 
     tolerance: Tolerance
@@ -135,14 +135,14 @@ def _bound(number: float) -> str:
 @torch.no_grad()
 def compare(
     trained: TrainedModel, session: Session, images: Sequence[Image], index: ImageIndex | None = None
-) -> Comparison:
+) -> ExportComparison:
     """`index` has the labels of the images, in their order, if there are any."""
     facts = session.facts
     half = DecodedNetwork(trained.model, half=True) if facts.precision == "fp16" else None
-    result = Comparison(
+    result = ExportComparison(
         INT8 if facts.precision == "int8" else HALF if half else PREPARED_INSIDE if facts.image_order else EXACT
     )
-    yardstick = Comparison(HALF)
+    yardstick = ExportComparison(HALF)
     precision = Precision.choose("fp32", torch.device("cpu"))
     network, file = Predictor([trained.model], precision), Predictor([ExportedNetwork(session)], precision)
     chosen = Thresholds(
@@ -203,7 +203,7 @@ def _own_detections(session: Session, levels: Array, images: Sequence[Image]) ->
     return of_outputs(session.run(feed), facts)[: len(images)]
 
 
-def _compare_predictions(result: Comparison, ours: Array, theirs: Array) -> None:
+def _compare_predictions(result: ExportComparison, ours: Array, theirs: Array) -> None:
     if ours.shape != theirs.shape:
         raise UserError(f"the file predicts {theirs.shape}, the network {ours.shape}", fix="report this as a defect")
     best = ours[:, 4] * (ours[:, 5:].max(1) if ours.shape[1] > 6 else 1.0)
@@ -222,7 +222,7 @@ def _equal(ours: Detections, given: Detections) -> bool:
     return np.allclose(ours.scores, given.scores, atol=1e-6) and np.allclose(ours.boxes, given.boxes, atol=1e-3)
 
 
-def _match(result: Comparison, wanted: Detections, given: Detections, conf: float, *, excused: bool) -> None:
+def _match(result: ExportComparison, wanted: Detections, given: Detections, conf: float, *, excused: bool) -> None:
     """Each with one of the other, best first; what has none counts once. `excused`: it can only be rounding."""
     free = np.ones(len(given), bool)
     lost: list[float] = []

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from yolofast.export.check import Comparison
+from yolofast.export.check import ExportComparison
 from yolofast.export.formats.contract import ExportFormat
 from yolofast.export.formats.facts import IMAGE, IMAGES, PREDICTIONS, ExportFacts
 from yolofast.export.int8 import Int8
@@ -16,7 +16,7 @@ def write_companions(
     model: Path,
     facts: ExportFacts,
     form: ExportFormat,
-    comparison: Comparison | None,
+    comparison: ExportComparison | None,
     int8: Int8 | None,
     *,
     alone: bool,
@@ -32,7 +32,7 @@ def write_companions(
         (folder / "README.md").write_text(readme(model.name, facts, form, runs=runs), encoding="utf-8")
 
 
-def check_page(name: str, facts: ExportFacts, comparison: Comparison, int8: Int8 | None) -> str:
+def check_page(name: str, facts: ExportFacts, comparison: ExportComparison, int8: Int8 | None) -> str:
     searched = "" if int8 is None else f"\n| int8 | found | target |\n|---|---|---|\n{_lines(int8.rows())}"
     compared = f"| | found | allowed |\n|---|---|---|\n{_lines(comparison.rows())}"
     return (

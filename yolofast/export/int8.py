@@ -23,7 +23,7 @@ from yolofast.export.formats.contract import Array
 from yolofast.export.formats.facts import IMAGES, PREDICTIONS, ExportFacts
 from yolofast.export.formats.onnx_based import OnnxBased
 from yolofast.export.formats.onnx_graph import part_of
-from yolofast.export.formats.onnx_int8 import SWITCHES, Convolution, Seen, as_rounded, convolutions, with_int8
+from yolofast.export.formats.onnx_int8 import SWITCHES, Convolution, InputRange, as_rounded, convolutions, with_int8
 from yolofast.export.runtimes.contract import Session, open_session
 from yolofast.export.runtimes.detections import filled, in_original, network_input, prepared
 from yolofast.export.runtimes.onnx_runtime import started
@@ -46,7 +46,7 @@ _SHRINKS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 
 
 @dataclass(frozen=True)
-class Sample:
+class LabelledSample:
     """Labelled images of the training split."""
 
     images: Sequence[Image]
@@ -111,7 +111,7 @@ def _by_rank(tried: Sequence[Candidate], fp32: Candidate) -> list[Candidate]:
 
 
 def find_int8(
-    name: str, form: OnnxBased, graph: Any, facts: ExportFacts, trained: TrainedModel, sample: Sample
+    name: str, form: OnnxBased, graph: Any, facts: ExportFacts, trained: TrainedModel, sample: LabelledSample
 ) -> Int8:
     """The best trade-off that was found for this runtime. `graph` is that of fp32."""
     if len(sample.images) < 2:
@@ -122,7 +122,7 @@ def find_int8(
 
 class _Search:
     def __init__(
-        self, name: str, form: OnnxBased, graph: Any, facts: ExportFacts, trained: TrainedModel, sample: Sample
+        self, name: str, form: OnnxBased, graph: Any, facts: ExportFacts, trained: TrainedModel, sample: LabelledSample
     ) -> None:
         self._name, self._form, self._graph, self._facts = name, form, graph, facts
         self._fitted = [fit(one, facts.shape, facts.stride, facts.inputs) for one in sample.images]
@@ -168,7 +168,7 @@ class _Search:
         levels = prepared(network_input(self._fitted[place].input, self._facts), self._facts)
         return filled(levels, self._facts.batch or 1)
 
-    def _calibrate(self) -> dict[str, Seen]:
+    def _calibrate(self) -> dict[str, InputRange]:
         """Of each layer's input the range by which rounding costs least, in squares, over the calibration images."""
         values = list(dict.fromkeys(one.taken for one in self._layers))
         session = started(part_of(self._graph, [IMAGES], values))
@@ -186,7 +186,7 @@ class _Search:
                 rounded = as_rounded(one[0], *ranges[value])
                 sums[value] = sums[value] + np.stack((one[0].mean((1, 2)), rounded.mean((1, 2))))
         means = {value: numbers / len(self._calibrated) for value, numbers in sums.items()}
-        return {value: Seen(*ranges[value], *means[value]) for value in values}
+        return {value: InputRange(*ranges[value], *means[value]) for value in values}
 
     def _inputs(self, session: Any, values: list[str]) -> Iterator[dict[str, Array]]:
         for place in self._calibrated:

@@ -14,13 +14,13 @@ from yolofast.dataset.data_argument import data_file, read_named_split
 from yolofast.dataset.shapes.files import scene
 from yolofast.detect.networks import TrainedModel, in_strides, read_trained, shape_of
 from yolofast.errors import UserError
-from yolofast.export.check import Comparison, compare
+from yolofast.export.check import ExportComparison, compare
 from yolofast.export.folder import CHECK, write_companions
 from yolofast.export.formats.contract import ExportFormat, export_format
 from yolofast.export.formats.facts import ExportFacts
 from yolofast.export.formats.onnx_based import OnnxBased
 from yolofast.export.formats.onnx_graph import graph_of
-from yolofast.export.int8 import Int8, Sample, find_int8, missed_words
+from yolofast.export.int8 import Int8, LabelledSample, find_int8, missed_words
 from yolofast.export.layers import first_difference
 from yolofast.export.runtimes.contract import format_of, open_session
 from yolofast.extensions import RUNTIMES
@@ -41,7 +41,7 @@ class Exported:
     facts: ExportFacts
     size: int
     """Bytes of the model."""
-    comparison: Comparison | None
+    comparison: ExportComparison | None
     """None without a check."""
     int8: Int8 | None
 
@@ -85,10 +85,10 @@ _Judges = tuple[list[Image], ImageIndex | None]
 def _written(
     config: ExportConfig, form: ExportFormat, facts: ExportFacts, trained: TrainedModel, model: Path,
     judges: _Judges | None, say: Say,
-) -> tuple[Comparison | None, Int8 | None]:  # fmt: skip
+) -> tuple[ExportComparison | None, Int8 | None]:  # fmt: skip
     """The model, as it was compared; of int8 the best plan that the val images do not find wanting."""
 
-    def compared() -> Comparison | None:
+    def compared() -> ExportComparison | None:
         return None if judges is None else compare(trained, open_session(model, config.to), *judges)
 
     int8 = None
@@ -218,4 +218,4 @@ def _int8(config: ExportConfig, form: OnnxBased, facts: ExportFacts, trained: Tr
         raise UserError(what, fix="name the data set that it was trained on")
     say(f"int8: looking for layers that keep AP, on {counted(len(images), 'train image')}")
     graph = graph_of(form.network(trained.model, replace(facts, precision="fp32")), facts)
-    return find_int8(config.to, form, graph, facts, trained, Sample(images, index))
+    return find_int8(config.to, form, graph, facts, trained, LabelledSample(images, index))

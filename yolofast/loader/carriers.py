@@ -193,7 +193,7 @@ class FreshBlocks:
         """Nothing is held."""
 
 
-class Copies:
+class SentCopies:
     """Sent through the connection, for workers that are not forked."""
 
     def make(self, maker: BatchMaker, job: Job, turn: int) -> tuple[Reply, int | None]:

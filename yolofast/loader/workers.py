@@ -25,7 +25,7 @@ import torch
 
 from yolofast.errors import UserError
 from yolofast.loader.batch_maker import BatchMaker, Job
-from yolofast.loader.carriers import Carrier, Copies, FreshBlocks, Reply, Ring, check_room, slot_bytes
+from yolofast.loader.carriers import Carrier, FreshBlocks, Reply, Ring, SentCopies, check_room, slot_bytes
 from yolofast.loader.order import BatchForm, EpochOrder
 from yolofast.loader.pinning import in_background, pinned_copy
 from yolofast.loader.pool import WorkerPool, workers_are_forked
@@ -158,7 +158,7 @@ class WorkerLoader:
         image_bytes, slots = batch * 3 * self._form.most_pixels, self._in_flight + _HELD
         needed = slots * (slot_bytes(batch, image_bytes) if self._worker_tensor else image_bytes)
         if not self._forked:
-            return Copies()
+            return SentCopies()
         check_room(needed, f"{slots} batches of {batch} images for {self._workers} workers")
         return Ring(slots, batch, image_bytes, pinned=self._pin) if self._worker_tensor else FreshBlocks()
 

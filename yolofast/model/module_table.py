@@ -48,7 +48,7 @@ class Param:
 
 
 @dataclass(frozen=True)
-class Block:
+class ModuleRow:
     """A row of the table. `build` takes input shapes and named arguments, and gives the module and its output."""
 
     build: Callable[..., tuple[nn.Module, MapShape]]
@@ -216,19 +216,19 @@ def _same_stride(inputs: list[MapShape]) -> None:
         )
 
 
-BLOCKS: Mapping[str, Block] = {
-    "Conv": Block(_conv, (_CHANNELS, _size("k", 1), _size("s", 1), _PADDING, _GROUPS, _ACTIVATION)),
-    "RepConv": Block(
+BLOCKS: Mapping[str, ModuleRow] = {
+    "Conv": ModuleRow(_conv, (_CHANNELS, _size("k", 1), _size("s", 1), _PADDING, _GROUPS, _ACTIVATION)),
+    "RepConv": ModuleRow(
         _rep_conv, (_CHANNELS, Param("k", _exactly(3), "3", 3), _size("s", 1), _PADDING, _GROUPS, _ACTIVATION)
     ),
-    "MP": Block(lambda x, k: (MP(k), MapShape(x.channels, x.stride * k)), (_size("k", 2),)),
-    "SP": Block(lambda x, k, s: (SP(k, s), _strided(x, x.channels, k, s, k // 2)), (_size("k", 3), _size("s", 1))),
-    "Concat": Block(_concat, (Param("d", _exactly(1), "1, the channel axis", 1),), joins=True),
-    "Shortcut": Block(_shortcut, (Param("d", _exactly(0, 1), "0 or 1; it has no effect", 0),), joins=True),
-    "ReOrg": Block(lambda x: (ReOrg(), MapShape(4 * x.channels, x.stride * 2))),
-    "SPPCSPC": Block(lambda x, c2: (SPPCSPC(x.channels, c2), MapShape(c2, x.stride)), (_CHANNELS,)),
-    "DownC": Block(_down_c, (_CHANNELS,)),
-    "nn.Upsample": Block(
+    "MP": ModuleRow(lambda x, k: (MP(k), MapShape(x.channels, x.stride * k)), (_size("k", 2),)),
+    "SP": ModuleRow(lambda x, k, s: (SP(k, s), _strided(x, x.channels, k, s, k // 2)), (_size("k", 3), _size("s", 1))),
+    "Concat": ModuleRow(_concat, (Param("d", _exactly(1), "1, the channel axis", 1),), joins=True),
+    "Shortcut": ModuleRow(_shortcut, (Param("d", _exactly(0, 1), "0 or 1; it has no effect", 0),), joins=True),
+    "ReOrg": ModuleRow(lambda x: (ReOrg(), MapShape(4 * x.channels, x.stride * 2))),
+    "SPPCSPC": ModuleRow(lambda x, c2: (SPPCSPC(x.channels, c2), MapShape(c2, x.stride)), (_CHANNELS,)),
+    "DownC": ModuleRow(_down_c, (_CHANNELS,)),
+    "nn.Upsample": ModuleRow(
         lambda x, size, scale, mode: (Upsample(size, scale, mode), MapShape(x.channels, x.stride / scale)),
         (
             Param("size", _exactly(None), "None", None),
@@ -236,11 +236,11 @@ BLOCKS: Mapping[str, Block] = {
             Param("mode", _exactly("nearest"), "'nearest'", "nearest"),
         ),
     ),
-    "nn.Conv2d": Block(
+    "nn.Conv2d": ModuleRow(
         lambda x, c2, k, s, p: (nn.Conv2d(x.channels, c2, k, s, p), _strided(x, c2, k, s, p)),
         (_CHANNELS, _size("k", REQUIRED), _size("s", 1), Param("p", _between(0, 64), "a padding", 0)),
     ),
-    "nn.MaxPool2d": Block(
+    "nn.MaxPool2d": ModuleRow(
         _max_pool,
         (
             _size("k", REQUIRED),
@@ -248,8 +248,8 @@ BLOCKS: Mapping[str, Block] = {
             Param("p", _between(0, 32), "a padding", 0),
         ),
     ),
-    "nn.BatchNorm2d": Block(lambda x: (batch_norm(x.channels), x)),
-    "nn.Identity": Block(lambda x: (nn.Identity(), x)),
+    "nn.BatchNorm2d": ModuleRow(lambda x: (batch_norm(x.channels), x)),
+    "nn.Identity": ModuleRow(lambda x: (nn.Identity(), x)),
 }
 CHANNEL_SCALED = frozenset({"Conv", "RepConv", "SPPCSPC", "DownC", "nn.Conv2d"})
 """Modules whose first argument `width_multiple` scales."""

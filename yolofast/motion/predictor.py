@@ -24,7 +24,7 @@ _FEWEST = 16
 _WARM_UP_RUNS = 3
 
 
-class Predictor:
+class MotionPredictor:
     """Has no state: trackers share it, and copies of a tracker do too."""
 
     def __init__(self, model: TrackSSM, device: torch.device) -> None:
@@ -34,7 +34,7 @@ class Predictor:
         self._model = model.to(device).eval()
         self._graphs: dict[int, _Captured] = {}
 
-    def __deepcopy__(self, _: dict[int, Any]) -> "Predictor":
+    def __deepcopy__(self, _: dict[int, Any]) -> "MotionPredictor":
         return self
 
     def __call__(self, rows_BTF: Rows) -> Rows:
@@ -87,7 +87,7 @@ class _Captured:
         return self._found[:count].numpy().copy()
 
 
-def predictor(path: str | Path, *, sigmoid: bool = True, device: str = "") -> Predictor:
+def predictor(path: str | Path, *, sigmoid: bool = True, device: str = "") -> MotionPredictor:
     """That of a weight file, on the first GPU if there is one."""
     path = Path(path)
     changed = path.stat().st_mtime_ns if path.is_file() else 0
@@ -95,5 +95,5 @@ def predictor(path: str | Path, *, sigmoid: bool = True, device: str = "") -> Pr
 
 
 @lru_cache(maxsize=8)
-def _kept(path: str, _changed: int, sigmoid: bool, device: str) -> Predictor:
-    return Predictor(read_motion(path, sigmoid), device_of(device, flag="motion_device="))
+def _kept(path: str, _changed: int, sigmoid: bool, device: str) -> MotionPredictor:
+    return MotionPredictor(read_motion(path, sigmoid), device_of(device, flag="motion_device="))

@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 from yolofast._version import __version__
 from yolofast.detect.results import plain_rows
 from yolofast.pages.html import source_hash
-from yolofast.serve.batcher import Batcher, Seen
+from yolofast.serve.batcher import Batcher, ImageAnswer
 from yolofast.serve.metrics import CONTENT_TYPE, Metrics, label_text
 from yolofast.serve.pictures import RefusedError
 from yolofast.watch.gate import Gate
@@ -127,7 +127,7 @@ class Service:
             self._metrics.requests.add(str(status))
             self._metrics.seconds.add(time.perf_counter() - start)
 
-    def _answer(self, seen: Seen, least: float) -> dict[str, Any]:
+    def _answer(self, seen: ImageAnswer, least: float) -> dict[str, Any]:
         found, metrics = seen.detections[seen.detections.scores >= least], self._metrics
         for label in found.labels.tolist():
             metrics.detections.add(self._labels[label])

@@ -22,7 +22,7 @@ _STOP = None
 
 
 @dataclass(frozen=True)
-class Seen:
+class ImageAnswer:
     detections: Detections
     width: int
     height: int
@@ -37,7 +37,7 @@ class Seen:
 @dataclass
 class _Job:
     content: bytes
-    future: "Future[Seen]" = field(default_factory=Future)
+    future: "Future[ImageAnswer]" = field(default_factory=Future)
     since: float = field(default_factory=time.perf_counter)
 
 
@@ -69,7 +69,7 @@ class Batcher:
     def closed(self) -> bool:
         return self._closed
 
-    def submit(self, content: bytes) -> "Future[Seen]":
+    def submit(self, content: bytes) -> "Future[ImageAnswer]":
         """What the network sees in an encoded image. A cancelled one is not looked at."""
         with self._lock:
             if self._closed:
@@ -93,7 +93,7 @@ class Batcher:
             thread.join()
         self._decoders.shutdown()
 
-    def _finished(self, future: "Future[Seen]") -> None:
+    def _finished(self, future: "Future[ImageAnswer]") -> None:
         with self._lock:
             self._unfinished -= 1
 
@@ -145,4 +145,4 @@ class Batcher:
             spent = time.perf_counter() - started
             for (job, picture), one in zip(batch, found, strict=True):
                 height, width = picture.shape[:2]
-                job.future.set_result(Seen(one, width, height, len(batch), started - job.since, spent))
+                job.future.set_result(ImageAnswer(one, width, height, len(batch), started - job.since, spent))

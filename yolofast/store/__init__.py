@@ -5,13 +5,27 @@ Reading order: `fitted` (a file -> pixels), `packed_store` (the format), `journa
 """
 
 from yolofast.store.background import BackgroundCheck
-from yolofast.store.choose import Room, StoreChoice, choose_cache, measure_room
+from yolofast.store.choose import FreeRoom, StoreChoice, choose_cache, measure_room
 from yolofast.store.images import FileImages, JpegImages, in_host_memory, open_images, open_packed, to_device
 from yolofast.store.packed_store import PackedStore, store_folder, store_name, verify
 from yolofast.store.packing import pack, pack_jpeg
 
 __all__ = [
-    "BackgroundCheck", "FileImages", "JpegImages", "PackedStore", "Room", "StoreChoice", "choose_cache",
-    "in_host_memory", "measure_room", "open_images", "open_packed", "pack", "pack_jpeg", "store_folder", "store_name",
-    "to_device", "verify",
+    "BackgroundCheck",
+    "FileImages",
+    "FreeRoom",
+    "JpegImages",
+    "PackedStore",
+    "StoreChoice",
+    "choose_cache",
+    "in_host_memory",
+    "measure_room",
+    "open_images",
+    "open_packed",
+    "pack",
+    "pack_jpeg",
+    "store_folder",
+    "store_name",
+    "to_device",
+    "verify",
 ]  # fmt: skip

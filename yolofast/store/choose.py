@@ -67,7 +67,7 @@ class _Need:
 
 
 @dataclass(frozen=True)
-class Room:
+class FreeRoom:
     gpu_free: int
     ram_free: int
     disk_free: int
@@ -77,7 +77,7 @@ class Room:
 def choose_cache(
     request: str,
     bytes_needed: int,
-    room: Room,
+    room: FreeRoom,
     *,
     pixels_on_disk: int = 0,
     jpeg_on_disk: int = 0,
@@ -127,10 +127,10 @@ def _first_that_fits(needs: dict[Kind, tuple[_Need, ...]], cores: int) -> StoreC
     raise AssertionError("off always fits")
 
 
-def measure_room(folder: Path, device: torch.device) -> Room:
+def measure_room(folder: Path, device: torch.device) -> FreeRoom:
     """RAM is divided among the processes a launcher has started on this machine: each would hold a copy."""
     gpu_free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
-    return Room(gpu_free, ram_free() // ranks_here(), disk_free(folder), usable_cores())
+    return FreeRoom(gpu_free, ram_free() // ranks_here(), disk_free(folder), usable_cores())
 
 
 def disk_free(folder: Path) -> int:

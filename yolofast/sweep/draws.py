@@ -29,7 +29,7 @@ _COMPARISON = re.compile(r"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True)
-class Range:
+class DrawnRange:
     kind: str
     values: tuple[Any, ...]
     """Both ends, or the values of a choice."""
@@ -50,7 +50,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def read_range(name: str, given: Any) -> Range:
+def read_range(name: str, given: Any) -> DrawnRange:
     """`{log: [1e-4, 1e-2]}`; a list is a choice."""
     given = {"choice": given} if isinstance(given, list) else given
     fix = f"give one of {name}: {{uniform: [0, 1]}}, {{log: [1e-4, 1e-2]}}, {{int: [1, 9]}}, {{choice: [a, b]}}"
@@ -64,7 +64,7 @@ def read_range(name: str, given: Any) -> Range:
         numbers = all(isinstance(one, kinds) and not isinstance(one, bool) and abs(one) <= _LARGEST for one in values)
         if len(values) != 2 or not numbers or not values[0] < values[1] or (kind == "log" and values[0] <= 0):
             raise UserError(f"search.{name} is {shorten(given)}", fix=f"{fix}; the smaller end first, above 0 for log")
-    return Range(kind, tuple(values))
+    return DrawnRange(kind, tuple(values))
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ _PARENTS, _CHANCE, _SIGMA, _CLIP = 5, 0.8, 0.2, (0.3, 3.0)
 
 
 def mutated(
-    parents: Sequence[tuple[Mapping[str, Any], float]], ranges: Mapping[str, Range], chance: np.random.Generator
+    parents: Sequence[tuple[Mapping[str, Any], float]], ranges: Mapping[str, DrawnRange], chance: np.random.Generator
 ) -> dict[str, Any]:
     """Hyper-parameters of a next generation: those of one of the five fittest, each times a factor about 1.
 

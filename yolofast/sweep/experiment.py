@@ -16,7 +16,7 @@ from yolofast.config.yolox_recipe import typed_values
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, dump_yaml, read_yaml
 from yolofast.resources import find_resource
-from yolofast.sweep.draws import Constraint, Range, read_constraint, read_range
+from yolofast.sweep.draws import Constraint, DrawnRange, read_constraint, read_range
 from yolofast.sweep.metric import FITNESS, Metric, read_metric
 from yolofast.sweep.stopping import Stopping, read_stopping
 
@@ -55,7 +55,7 @@ class Experiment:
     base: Mapping[str, Any]
     listed: Mapping[str, Mapping[str, Any]]
     grid: Mapping[str, Sequence[Any]]
-    search: Mapping[str, Range]
+    search: Mapping[str, DrawnRange]
     method: str
     seeds: tuple[int, ...]
     constraints: tuple[Constraint, ...]

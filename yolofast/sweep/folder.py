@@ -24,7 +24,7 @@ _LOCK = ".sweep.lock"
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrialProgress:
     """Of one trial, by the files of its run."""
 
     values: tuple[float, ...]
@@ -127,17 +127,17 @@ class SweepFolder:
     def log(self, trial: Trial) -> Path:
         return self.path / LOGS / f"{trial.name}.txt"
 
-    def progress(self, trial: Trial) -> Progress:
+    def progress(self, trial: Trial) -> TrialProgress:
         folder, metric = self.run(trial), self.experiment.metric
         lower = metric.lower_is_better
         if not (folder / FILES.results).is_file():
-            return Progress((), trial.seconds / 3600, False, lower)
+            return TrialProgress((), trial.seconds / 3600, False, lower)
         run = RunFolder(folder)
         known = run.results
         is_complete = bool(run.summary) and not (folder / FILES.interrupted).exists()
         seconds = max(trial.seconds, float(known.numbers(TIME.name)[-1]) if len(known) else 0.0)
         accuracy = metric.accuracy(run) if metric.target is not None else ()
-        return Progress(
+        return TrialProgress(
             metric.values(run, self.per_device),
             seconds / 3600,
             is_complete,

@@ -18,7 +18,7 @@ from yolofast.pages.elements import (
     Series,
     Table,
 )
-from yolofast.sweep.results import Effect, Row, SweepResults, differing
+from yolofast.sweep.results import Effect, SweepResults, TrialRow, differing
 from yolofast.sweep.trials import shown
 from yolofast.words import counted
 
@@ -148,7 +148,7 @@ def _parallel(found: SweepResults) -> Iterator[Element]:
     )  # fmt: skip
 
 
-def _axis(name: str, rows: list[Row]) -> tuple[str, list[float | None]]:
+def _axis(name: str, rows: list[TrialRow]) -> tuple[str, list[float | None]]:
     values = [row.trial.varied.get(name) for row in rows]
     numbers = [float(one) for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
     if len(numbers) == len(values):
@@ -190,7 +190,7 @@ def _listing(found: SweepResults) -> Iterator[Element]:
     yield Table(columns, rows, "The best first; folders begin with the trial's number", sortable=True)
 
 
-def _cells(row: Row, names: list[str], has_price: bool) -> tuple[Cell, ...]:
+def _cells(row: TrialRow, names: list[str], has_price: bool) -> tuple[Cell, ...]:
     progress, varied = row.progress, row.trial.varied
     best = progress.best()
     return (

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from yolofast.config.hyp import HYP_KEYS
-from yolofast.sweep.draws import Range, rounded
+from yolofast.sweep.draws import DrawnRange, rounded
 from yolofast.sweep.experiment import Experiment
-from yolofast.sweep.folder import Progress, SweepFolder
+from yolofast.sweep.folder import SweepFolder, TrialProgress
 from yolofast.sweep.trials import Trial, allowed, checked, new_trial, typed
 from yolofast.train.fork import fork
 
@@ -35,7 +35,7 @@ def is_renewed(trials: Sequence[Trial], rung: int) -> bool:
     return any(one.born == rung for one in trials) or len(alive(trials)) < 2
 
 
-def renewed(sweep: SweepFolder, rung: int, progress: Callable[[Trial], Progress]) -> list[Trial]:
+def renewed(sweep: SweepFolder, rung: int, progress: Callable[[Trial], TrialProgress]) -> list[Trial]:
     """The copies of a rung that all members have reached, with their folders; the sweep does not know them yet."""
     experiment, members = sweep.experiment, alive(sweep.trials)
     order = sorted(members, key=lambda one: -_worth(progress(one), rung))
@@ -62,7 +62,9 @@ def _copy(
     return copy
 
 
-def explored(values: Mapping[str, float], ranges: Mapping[str, Range], chance: np.random.Generator) -> dict[str, float]:
+def explored(
+    values: Mapping[str, float], ranges: Mapping[str, DrawnRange], chance: np.random.Generator
+) -> dict[str, float]:
     """Other values near these, within their ranges."""
     found = {}
     for name, one in ranges.items():
@@ -75,12 +77,12 @@ def explored(values: Mapping[str, float], ranges: Mapping[str, Range], chance: n
     return found
 
 
-def _within(one: Range, value: float) -> float:
+def _within(one: DrawnRange, value: float) -> float:
     low, high = one.values
     return float(min(max(value, low), high))
 
 
-def _worth(progress: Progress, rung: int) -> float:
+def _worth(progress: TrialProgress, rung: int) -> float:
     """As good as it is now: an earlier best may be its parent's. Of a time to some accuracy, that accuracy."""
     known = [value for value in progress.curve[:rung] if math.isfinite(value)]
     return -math.inf if not known else -known[-1] if progress.lower_is_better and not progress.accuracy else known[-1]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_OK, EXIT_PAUSED
-from yolofast.sweep.folder import TRACKING, Progress, Say, SweepFolder
+from yolofast.sweep.folder import TRACKING, Say, SweepFolder, TrialProgress
 from yolofast.sweep.places import LOST, Process, Slot, Start
 from yolofast.sweep.population import alive, is_renewed, renewed
 from yolofast.sweep.tpe import Known
@@ -51,7 +51,7 @@ class Queue:
     def __init__(self, sweep: SweepFolder, slots: Sequence[Slot], say: Say, start: Start) -> None:
         self._sweep, self._slots, self._say, self._start = sweep, slots, say, start
         self._running: dict[Slot, _Running] = {}
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, TrialProgress] = {}
         self.why_over = ""
         """Empty if all was done."""
 
@@ -91,7 +91,7 @@ class Queue:
                 busy.add(name)
         return bool(elsewhere)
 
-    def progress(self, trial: Trial) -> Progress:
+    def progress(self, trial: Trial) -> TrialProgress:
         """Read again after each process of the trial. One that is complete may have ended unseen, or failed before."""
         if trial.name not in self._progress:
             self._progress[trial.name] = self._sweep.progress(trial)

@@ -10,7 +10,7 @@ import numpy as np
 
 from yolofast.config.train import TrainConfig
 from yolofast.extensions import needed
-from yolofast.sweep.folder import Progress, SweepFolder
+from yolofast.sweep.folder import SweepFolder, TrialProgress
 from yolofast.sweep.trials import Trial, command_of, shown
 from yolofast.track.sweep.findings import front_of
 
@@ -21,9 +21,9 @@ _T_95 = (math.inf, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.26
 
 
 @dataclass(frozen=True)
-class Row:
+class TrialRow:
     trial: Trial
-    progress: Progress
+    progress: TrialProgress
     epochs_planned: int
     cost: float | None
     is_replaced: bool = False
@@ -73,15 +73,15 @@ class SweepResults:
     """`rows` are in the order of their worth, the best first."""
 
     sweep: SweepFolder
-    rows: tuple[Row, ...]
+    rows: tuple[TrialRow, ...]
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> TrialRow | None:
         first = next(iter(self._sound), None)
         return first if first is not None and first.progress.epochs else None
 
     @property
-    def _sound(self) -> tuple[Row, ...]:
+    def _sound(self) -> tuple[TrialRow, ...]:
         """Without those that failed: one may have had other settings than it says."""
         return tuple(row for row in self.rows if not row.trial.problem)
 
@@ -90,7 +90,7 @@ class SweepResults:
         """What trains the best again, from its beginning."""
         return "" if self.best is None else command_of(self.best.trial)
 
-    def lineage(self, row: Row) -> list[Trial]:
+    def lineage(self, row: TrialRow) -> list[Trial]:
         """The trials that a copy continues, the first one first; alone if it is none."""
         known, line = {one.trial.name: one.trial for one in self.rows}, [row.trial]
         while line[0].parent in known:
@@ -98,7 +98,7 @@ class SweepResults:
         return line
 
     @property
-    def front(self) -> tuple[Row, ...]:
+    def front(self) -> tuple[TrialRow, ...]:
         """Those that nobody beats in both accuracy and time."""
         known = [row for row in self._sound if math.isfinite(row.progress.best_accuracy())]
         if not known:
@@ -140,12 +140,12 @@ def results_of(sweep: SweepFolder) -> SweepResults:
         progress, price = sweep.progress(trial), sweep.experiment.price
         planned = int(trial.settings.get("epochs", TrainConfig.epochs))
         cost = None if price is None else round(price * progress.hours / sweep.per_device, 4)
-        rows.append(Row(trial, progress, planned, cost, trial.name in replaced))
+        rows.append(TrialRow(trial, progress, planned, cost, trial.name in replaced))
     rows.sort(key=lambda row: (bool(row.trial.problem), -row.progress.worth(), row.trial.name))
     return SweepResults(sweep, tuple(rows))
 
 
-def _parts(name: str, rows: list[Row]) -> list[tuple[str, float | None, list[float]]]:
+def _parts(name: str, rows: list[TrialRow]) -> list[tuple[str, float | None, list[float]]]:
     """Titles, numbers and the metric of the trials of each value, or bin of values."""
     values = [row.trial.varied[name] for row in rows]
     best = [row.progress.best() for row in rows]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from yolofast.extensions import needed
-from yolofast.sweep.draws import Range, rounded
+from yolofast.sweep.draws import DrawnRange, rounded
 
 _TRIES = 20
 """Suggestions that constraints forbid, before there is none."""
@@ -17,7 +17,7 @@ Known = tuple[Mapping[str, Any], float | None, int, bool]
 
 
 def suggested(
-    ranges: Mapping[str, Range], known: Sequence[Known], seed: int, allowed: Callable[[Mapping[str, Any]], bool]
+    ranges: Mapping[str, DrawnRange], known: Sequence[Known], seed: int, allowed: Callable[[Mapping[str, Any]], bool]
 ) -> dict[str, Any] | None:
     """Values of a next trial; None if constraints forbid what is suggested."""
     optuna = needed("optuna", "optuna", "method tpe")
@@ -44,7 +44,7 @@ def suggested(
     return None
 
 
-def _space(optuna: Any, one: Range) -> Any:
+def _space(optuna: Any, one: DrawnRange) -> Any:
     if one.kind == "choice":  # by place: Optuna takes no lists as values
         return optuna.distributions.CategoricalDistribution(tuple(range(len(one.values))))
     if one.kind == "int":
@@ -52,11 +52,11 @@ def _space(optuna: Any, one: Range) -> Any:
     return optuna.distributions.FloatDistribution(*map(float, one.values), log=one.kind == "log")
 
 
-def _given(one: Range, value: Any) -> Any:
+def _given(one: DrawnRange, value: Any) -> Any:
     return one.values.index(value) if one.kind == "choice" else value
 
 
-def _value(one: Range, value: Any) -> Any:
+def _value(one: DrawnRange, value: Any) -> Any:
     if one.kind == "choice":
         return one.values[value]
     low, high = one.values

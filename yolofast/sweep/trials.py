@@ -23,7 +23,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.data_argument import look_at_data
 from yolofast.errors import UserError
 from yolofast.runs.reader import RunFolder
-from yolofast.sweep.draws import Range, mutated
+from yolofast.sweep.draws import DrawnRange, mutated
 from yolofast.sweep.experiment import MOST_TRIALS, Experiment, folder_name
 from yolofast.sweep.tpe import Known, suggested
 from yolofast.train.families.family import completed
@@ -99,8 +99,8 @@ def _choices(experiment: Experiment) -> dict[str, Sequence[Any]]:
     return listed | dict(experiment.grid)
 
 
-def _ranges(experiment: Experiment) -> dict[str, Range]:
-    choices = {name: Range("choice", tuple(values)) for name, values in _choices(experiment).items()}
+def _ranges(experiment: Experiment) -> dict[str, DrawnRange]:
+    choices = {name: DrawnRange("choice", tuple(values)) for name, values in _choices(experiment).items()}
     return choices | dict(experiment.search)
 
 
@@ -151,12 +151,12 @@ def evolved_from(experiment: Experiment) -> dict[str, Any]:
     return {**experiment.base, **{name: hyp[name] for name in _evolving(experiment, hyp)}}
 
 
-def _evolving(experiment: Experiment, hyp: Mapping[str, Any]) -> dict[str, Range]:
+def _evolving(experiment: Experiment, hyp: Mapping[str, Any]) -> dict[str, DrawnRange]:
     """Multiplied, so those that are 0 stay out unless they are named, and a first value is in `base`."""
     if experiment.search:
         return dict(experiment.search)
     numbers = (name for name, value in hyp.items() if isinstance(value, float) and value)
-    return {name: Range("choice", ()) for name in numbers if name not in _NOT_EVOLVED}
+    return {name: DrawnRange("choice", ()) for name in numbers if name not in _NOT_EVOLVED}
 
 
 def next_generation(experiment: Experiment, done: Sequence[tuple[Trial, float]], number: int) -> Trial | None:

@@ -13,7 +13,7 @@ import numpy as np
 from yolofast.track.pipeline import FollowedFrame
 from yolofast.track.result_files import class_name
 from yolofast.track.trackers.tracker import Tracker
-from yolofast.track.trackers.tracks import Floats, Stage, Tracks
+from yolofast.track.trackers.tracks import AssociationStage, Floats, Tracks
 from yolofast.words import counted
 
 _STAGES = {
@@ -198,9 +198,9 @@ class _Explainer:
             return f" It is shown once it was matched in min_hits {self._tracker.settings.min_hits} frames in a row."
         return " It was dropped nevertheless: a lost track in the same place has lived longer."
 
-    def _nearest(self, axis: int, number: int) -> tuple[Stage | None, float | None]:
+    def _nearest(self, axis: int, number: int) -> tuple[AssociationStage | None, float | None]:
         """The pair that came closest to its limit, of those that took part."""
-        best: tuple[Stage | None, float | None] = (None, None)
+        best: tuple[AssociationStage | None, float | None] = (None, None)
         for stage in self._stages:
             mine = stage.pairs[:, axis] == number
             if mine.any():
@@ -209,7 +209,7 @@ class _Explainer:
                     best = stage, cost
         return best
 
-    def _why_not(self, stage: Stage, mine: Any, axis: int) -> str:
+    def _why_not(self, stage: AssociationStage, mine: Any, axis: int) -> str:
         """`axis` is that of the partners: 0 tracks, 1 detections."""
         partner = "track" if axis == 0 else "detection"
         if not mine.any():
@@ -261,7 +261,7 @@ class _Explainer:
         return "dropped", f"its score {score:.3f} stays below det_thresh {least:g}, even where tracks nearby raise it"
 
 
-def _named(stage: Stage) -> str:
+def _named(stage: AssociationStage) -> str:
     return _STAGES[stage.name][0] if stage.name in _STAGES else f"the association {stage.name}"
 
 

@@ -23,11 +23,11 @@ from yolofast.pixels import Image
 from yolofast.structures import Detections
 from yolofast.track.formats.detections import USUAL_RATE
 from yolofast.track.formats.warps import chained
-from yolofast.track.timeline import Place, Timeline
+from yolofast.track.timeline import FramePlace, FrameTimeline
 from yolofast.track.trackers.camera_motion import ESTIMATED, Cameras
 from yolofast.track.trackers.motion.trackssm import foresee_together
 from yolofast.track.trackers.tracker import Tracker
-from yolofast.track.trackers.tracks import Floats, Ints, Stage, Tracks
+from yolofast.track.trackers.tracks import AssociationStage, Floats, Ints, Tracks
 
 READING, DETECTING, CAMERA, TRACKING, DRAWING = "reading", "detector", "camera motion", "tracker", "drawing and writing"
 BATCHES_AHEAD, _FRAMES_AHEAD = 1, 8
@@ -51,7 +51,7 @@ See = Callable[[list[Image]], list[Sight]]
 
 
 @dataclass(frozen=True)
-class Found:
+class ExactDetections:
     """The detections of a frame in double precision: a stored score of 0.6 must not become more than 0.6."""
 
     boxes: Floats
@@ -62,7 +62,7 @@ class Found:
         return len(self.scores)
 
     @classmethod
-    def of(cls, detections: Detections) -> "Found":
+    def of(cls, detections: Detections) -> "ExactDetections":
         return cls(detections.boxes.astype(np.float64), detections.scores.astype(np.float64), detections.labels)
 
     def detections(self) -> Detections:
@@ -70,13 +70,13 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenFrame:
     """A frame on its way to the tracker."""
 
-    place: Place
+    place: FramePlace
     frame: Frame | None
     """None where only its detections are stored."""
-    found: Found
+    found: ExactDetections
     warp: Floats | None = None
     """The camera's motion since the frame before."""
     features: Features | None = None
@@ -92,13 +92,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class FollowedFrame:
-    place: Place
+    place: FramePlace
     frame: Frame | None
-    found: Found
+    found: ExactDetections
     tracks: Tracks
     lost: Tracks
     """Where tracks are believed to be that the detections do not show."""
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[AssociationStage, ...] = ()
     """How they were decided, where that was asked for."""
     size: tuple[int, int] = (0, 0)
     """Width and height of the image; 0 where nothing says it."""
@@ -113,7 +113,7 @@ class TrackedFrame(FrameDetections):
     tracks: Tracks
     lost: Tracks
     """Where tracks are believed to be that the detections do not show."""
-    place: Place
+    place: FramePlace
     """Which video it is of, its number there from 1, and its time in seconds."""
 
     @property
@@ -158,15 +158,17 @@ class StageTimes:
         return {name: self.frames[name] / seconds for name, seconds in self.seconds.items() if seconds > 0}
 
 
-def detected(see: See, batches: Generator[list[Frame]], timeline: Timeline, times: StageTimes) -> Generator[Seen]:
+def detected(
+    see: See, batches: Generator[list[Frame]], timeline: FrameTimeline, times: StageTimes
+) -> Generator[SeenFrame]:
     """Reading overlaps with the network."""
     for frames in read_ahead(times.of_reading(batches), BATCHES_AHEAD):
         with times.of(DETECTING, len(frames)):
             found = see([frame.image for frame in frames])
         for left, frame, (detections, resized, features) in zip(range(len(frames))[::-1], frames, found, strict=True):
             height, width = frame.image.shape[:2]
-            yield Seen(
-                timeline.place(frame), frame, Found.of(detections), features=features, size=(width, height),
+            yield SeenFrame(
+                timeline.place(frame), frame, ExactDetections.of(detections), features=features, size=(width, height),
                 resized=resized, more=left > 0,
             )  # fmt: skip
 
@@ -191,16 +193,16 @@ class Follower:
         self.explained: dict[str, Tracker] = {}
         """As they were after the frame that is to be explained."""
 
-    def follow(self, seen: Generator[Seen]) -> Generator[FollowedFrame]:
+    def follow(self, seen: Generator[SeenFrame]) -> Generator[FollowedFrame]:
         """The camera's motion, the tracker and the caller work at the same time."""
         moved = read_ahead(self._moved(read_ahead(seen, _FRAMES_AHEAD)), _FRAMES_AHEAD)
         return read_ahead(self._tracked(moved), _FRAMES_AHEAD)
 
-    def follow_here(self, seen: Iterable[Seen]) -> Generator[FollowedFrame]:
+    def follow_here(self, seen: Iterable[SeenFrame]) -> Generator[FollowedFrame]:
         """In the caller's thread, for what needs neither camera nor network."""
         return self._tracked(seen)
 
-    def _moved(self, seen: Generator[Seen]) -> Generator[Seen]:
+    def _moved(self, seen: Generator[SeenFrame]) -> Generator[SeenFrame]:
         for one in seen:
             if one.frame is None or one.warp is not None or self._method not in ESTIMATED:
                 yield one
@@ -209,7 +211,7 @@ class Follower:
                 warp = self._cameras.warp(one.place.video, one.frame.image, one.found.boxes, one.resized)
             yield replace(one, warp=warp, resized=None)
 
-    def _tracked(self, seen: Iterable[Seen]) -> Generator[FollowedFrame]:
+    def _tracked(self, seen: Iterable[SeenFrame]) -> Generator[FollowedFrame]:
         for one in self._foreseen(seen) if self._several else seen:
             tracker = self._tracker(one.place)
             wanted = one.place.number == self._explained
@@ -232,9 +234,9 @@ class Follower:
                 one.place, one.frame, found, tracks, lost, tuple(tracker.stages or ()), one.size, one.features, warp
             )
 
-    def _foreseen(self, seen: Iterable[Seen]) -> Generator[Seen]:
+    def _foreseen(self, seen: Iterable[SeenFrame]) -> Generator[SeenFrame]:
         """Learned motion models predict once for all videos whose frames were detected together."""
-        waiting: list[Seen] = []
+        waiting: list[SeenFrame] = []
         for one in seen:
             if any(one.place.video == other.place.video for other in waiting):
                 yield from self._foreseen_together(waiting)
@@ -245,7 +247,7 @@ class Follower:
                 waiting = []
         yield from waiting
 
-    def _foreseen_together(self, frames: list[Seen]) -> list[Seen]:
+    def _foreseen_together(self, frames: list[SeenFrame]) -> list[SeenFrame]:
         if len(frames) > 1:
             with self._times.of(TRACKING, 0):
                 motions = ((getattr(self._tracker(one.place), "motion", None), one) for one in frames)
@@ -258,7 +260,7 @@ class Follower:
         self._warped_to = number
         return chained(warps.get(one) for one in range(first, number + 1))
 
-    def _tracker(self, place: Place) -> Tracker:
+    def _tracker(self, place: FramePlace) -> Tracker:
         if place.video not in self._trackers:
             if not self._several:
                 self._trackers.clear()

@@ -26,7 +26,7 @@ def tracks_across(class_handling: object) -> bool:
     return class_handling != "each"
 
 
-class Candidates:
+class StoredCandidates:
     """Stored detections of a video, for any number of choices among them."""
 
     def __init__(self, stored: StoredDetections) -> None:
@@ -119,7 +119,7 @@ def of_classes(stored: StoredDetections, classes: Iterable[int | str] | None) ->
     if some.made is None or some.made.overlaps != "both":
         return some
     if len(labels) > 1:
-        chosen = Candidates(some)
+        chosen = StoredCandidates(some)
         marks = [~chosen.suppressed(overlap, across=True) for overlap in some.made.marked]
         return replace(some, across=np.stack(marks, axis=1))
     return replace(some, across=some.within)

@@ -16,10 +16,10 @@ from yolofast.track.formats.detections import StoredDetections
 from yolofast.track.formats.faults import told
 from yolofast.track.formats.read_detections import read_all_detections
 from yolofast.track.formats.sequence import UNKNOWN
-from yolofast.track.pipeline import BATCHES_AHEAD, FollowedFrame, Follower, Found, Seen, StageTimes
-from yolofast.track.selection import Candidates, of_classes, refuse_higher, refuse_without_features, tracks_across
+from yolofast.track.pipeline import BATCHES_AHEAD, ExactDetections, FollowedFrame, Follower, SeenFrame, StageTimes
+from yolofast.track.selection import StoredCandidates, of_classes, refuse_higher, refuse_without_features, tracks_across
 from yolofast.track.storing import as_resized
-from yolofast.track.timeline import OpenSources, Place, Timeline
+from yolofast.track.timeline import FramePlace, FrameTimeline, OpenSources
 from yolofast.track.trackers.camera_motion import how_found
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
@@ -64,7 +64,7 @@ def _chosen(stored: StoredDetections, config: TrackConfig, tracker: Tracker, say
         stored = stored.at_rate(config.frame_rate)
     stored = of_classes(stored, config.classes or None)
     choice = {"conf": config.conf_thres, "iou": config.iou_thres}
-    kept = Candidates(stored).kept(**choice, most=config.max_det, across=across)
+    kept = StoredCandidates(stored).kept(**choice, most=config.max_det, across=across)
     return _moving(stored.kept(kept).thinned(config.vid_stride), every, config, tracker, say)
 
 
@@ -86,7 +86,7 @@ def _moving(
     made = stored.made
     if made is None or made.camera is None:
         return chosen  # given by someone who knows it
-    usual = stored if made.overlaps != "both" else stored.kept(Candidates(stored).kept())
+    usual = stored if made.overlaps != "both" else stored.kept(StoredCandidates(stored).kept())
     if how == made.camera and config.vid_stride == 1 and np.array_equal(chosen.box, usual.box):
         return chosen
     if config.source:
@@ -99,9 +99,9 @@ def _moving(
 
 
 def recalled(
-    stored: StoredDetections, batches: Generator[list[Frame]] | None, timeline: Timeline | None, times: StageTimes,
-    check: Callable[[Place, Frame], None] = lambda place, frame: None,
-) -> Generator[Seen]:  # fmt: skip
+    stored: StoredDetections, batches: Generator[list[Frame]] | None, timeline: FrameTimeline | None, times: StageTimes,
+    check: Callable[[FramePlace, Frame], None] = lambda place, frame: None,
+) -> Generator[SeenFrame]:  # fmt: skip
     """Stored detections take the network's place; `batches` are the images to draw on, if there are any.
 
     `check` is told the first of these.
@@ -125,12 +125,12 @@ def recalled(
         at += empty
         return empty
 
-    def seen(number: int, frame: Frame | None) -> Seen:
+    def seen(number: int, frame: Frame | None) -> SeenFrame:
         rows = slice(int(starts[number - 1]), int(starts[number]))
-        return Seen(
-            Place(number=number, time=float(stored.times[number - 1]), **about),
+        return SeenFrame(
+            FramePlace(number=number, time=float(stored.times[number - 1]), **about),
             frame,
-            Found(stored.box[rows], stored.score[rows], np.maximum(stored.label[rows], 0)),
+            ExactDetections(stored.box[rows], stored.score[rows], np.maximum(stored.label[rows], 0)),
             None if stored.warps is None else stored.warps[number - 1],
             None if stored.features is None else stored.features[rows],
             (stored.width or 0, stored.height or 0) if frame is None else (frame.image.shape[1], frame.image.shape[0]),
@@ -138,7 +138,7 @@ def recalled(
             leave_out=leave_out if batches is None else None,
         )
 
-    def rest(before: float = np.inf) -> Generator[Seen]:
+    def rest(before: float = np.inf) -> Generator[SeenFrame]:
         """Frames without an image."""
         nonlocal at
         while at < len(numbers) and numbers[at] < before:
@@ -182,10 +182,10 @@ def frames_of_stored(
             yield from _classless(one, follower.follow_here(recalled(one, None, None, times)))
 
 
-def _same_video(stored: StoredDetections, say: Say) -> Callable[[Place, Frame], None]:
+def _same_video(stored: StoredDetections, say: Say) -> Callable[[FramePlace, Frame], None]:
     """Boxes of one video must not be drawn on another: compares what was stored with its first frame."""
 
-    def check(place: Place, frame: Frame) -> None:
+    def check(place: FramePlace, frame: Frame) -> None:
         slack = max(stored.every - 1, _SURELY_OTHER * stored.length)
         if not stored.width or not stored.height:  # nothing is known of the video but how far its detections reach
             if place.length and place.length < stored.length - slack:

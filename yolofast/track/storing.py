@@ -21,7 +21,7 @@ from yolofast.track.choices import making_of, storing_filters
 from yolofast.track.formats.detections import ENDING, Making, StoredDetections, write_detections
 from yolofast.track.formats.recorder import DetectionRecorder
 from yolofast.track.selection import MOST
-from yolofast.track.timeline import Place, Timeline
+from yolofast.track.timeline import FramePlace, FrameTimeline
 from yolofast.track.trackers.camera_motion import Cameras
 from yolofast.track.trackers.settings import BotSortSettings
 from yolofast.track.trackers.tracks import Floats
@@ -32,14 +32,14 @@ _FRAMES_AHEAD = 8
 class _Sight(NamedTuple):
     frame: Frame
     found: tuple[Detections, ...]
-    place: Place
+    place: FramePlace
     warp: Floats | None
 
 
 class DetectionStore:
     """All that a network sees in some videos, and what it shows of it."""
 
-    def __init__(self, detector: ImageDetector, shown: DetectionFilter, timeline: Timeline) -> None:
+    def __init__(self, detector: ImageDetector, shown: DetectionFilter, timeline: FrameTimeline) -> None:
         self._detector, self._shown, self._timeline = detector, shown, timeline
         self._ways = storing_filters(shown)
         cameras = Cameras(BotSortSettings().cmc_method)

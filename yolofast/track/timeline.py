@@ -30,7 +30,7 @@ _LEAST_STEP = 1e-6
 
 
 @dataclass(frozen=True)
-class Place:
+class FramePlace:
     """Of a frame."""
 
     video: str
@@ -52,7 +52,7 @@ class Place:
         return self.frame_rate * self.every
 
 
-class Timeline:
+class FrameTimeline:
     """Places the frames of a run, given in the order of reading."""
 
     def __init__(self, images: Sequence[str] = (), frame_rate: float | None = None, every: int = 1) -> None:
@@ -70,7 +70,7 @@ class Timeline:
         self.lengths: dict[str, tuple[int, int]] = {}
         """Of sequences with another number of images than their `seqinfo.ini` says: found, and stated."""
 
-    def place(self, frame: Frame) -> Place:
+    def place(self, frame: Frame) -> FramePlace:
         if frame.video is None:
             return self._of_image(Path(frame.name), frame.number)
         video, rate = self._names.of(frame.name), frame.video.fps * self._every
@@ -94,7 +94,7 @@ class Timeline:
                     self._rates[path] = info.frame_rate
         return self._times[path]
 
-    def _of_image(self, path: Path, place: int) -> Place:
+    def _of_image(self, path: Path, place: int) -> FramePlace:
         folder = path.parent
         video = self._names.of(sequence_name(folder))
         if is_new := folder not in self._rates:
@@ -108,14 +108,14 @@ class Timeline:
         time = (number - 1) / rate if times is None or number > len(times) else float(times[number - 1])
         return self._checked(video, number, time, rate, Video(video, rate, length))
 
-    def _checked(self, video: str, number: int, time: float | None, rate: float, about: Video) -> Place:
+    def _checked(self, video: str, number: int, time: float | None, rate: float, about: Video) -> FramePlace:
         before, last = self._last.get(video, (0, -math.inf))
         if time is None or not math.isfinite(time) or time < last + _LEAST_STEP:
             self.repaired.add(video)
             time = last + max(number - before, 1) / rate if before else (number - 1) / rate
         number = max(number, before + 1)
         self._last[video] = (number, time)
-        return Place(video, number, time, rate / self._every, about.length, about.live, self._every)
+        return FramePlace(video, number, time, rate / self._every, about.length, about.live, self._every)
 
 
 def sequence_name(folder: Path) -> str:
@@ -171,7 +171,7 @@ def frame_numbers(names: Sequence[str]) -> dict[str, int]:
 @dataclass(frozen=True)
 class OpenSources:
     batches: Generator[list[Frame]]
-    timeline: Timeline
+    timeline: FrameTimeline
 
 
 def open_sources(
@@ -188,4 +188,4 @@ def open_sources(
     if len(set(named)) < len(named):
         raise UserError("a source is given twice", fix="give each once")
     batches = batches_of_several(named, batch, every=every, on_fault=on_fault)
-    return OpenSources(batches, Timeline([name for one in named for name in images_of(one)], frame_rate, every))
+    return OpenSources(batches, FrameTimeline([name for one in named for name in images_of(one)], frame_rate, every))

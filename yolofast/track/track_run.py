@@ -19,7 +19,7 @@ from yolofast.track.formats.detections import ENDING, Making, write_detections
 from yolofast.track.formats.recorder import DetectionRecorder
 from yolofast.track.pipeline import FollowedFrame
 from yolofast.track.result_files import TrackFiles, class_name
-from yolofast.track.timeline import Place
+from yolofast.track.timeline import FramePlace
 from yolofast.words import counted
 
 _SHOW_EVERY = 0.2
@@ -29,7 +29,7 @@ _SAY_EVERY = 30.0
 
 class _OneVideo:
     def __init__(
-        self, config: TrackConfig, place: Place, names: Sequence[str], shapes: Sequence[Shape], folder: Path,
+        self, config: TrackConfig, place: FramePlace, names: Sequence[str], shapes: Sequence[Shape], folder: Path,
         made: Making | None,
     ) -> None:  # fmt: skip
         self.place, self._config, self._folder = place, config, folder
@@ -137,9 +137,9 @@ class TrackRun:
 
     def add_empty(self, name: str, frame_rate: float) -> None:
         """A video without frames has results too, empty ones."""
-        self._begin(Place(name, 0, 0.0, frame_rate, 0, False)).close((), complete=True)
+        self._begin(FramePlace(name, 0, 0.0, frame_rate, 0, False)).close((), complete=True)
 
-    def _begin(self, place: Place) -> _OneVideo:
+    def _begin(self, place: FramePlace) -> _OneVideo:
         video = _OneVideo(self._config, place, self._names, self._shapes, self.folder, self._made)
         self._videos[place.video] = video
         return video

@@ -33,7 +33,7 @@ from yolofast.train.gears.gears import Gear
 from yolofast.train.record import short
 from yolofast.train.run import Run
 from yolofast.train.step import MEASURED, StepRecord, TrainStep
-from yolofast.train.timing import NoSampler, PhaseSampler, Sample, can_time_graphs, clock_for
+from yolofast.train.timing import NoSampler, PhaseSampler, StepSample, can_time_graphs, clock_for
 
 _DIGITS = 10
 """Of an epoch, fewer: Python refuses to read thousands."""
@@ -136,7 +136,7 @@ class RecordedPhases(PhaseSampler):
         self._rows += rows
         write_whole(self._folder / FILES.profile, json.dumps(without_nan(self._summary()), indent=2).encode())
 
-    def _row(self, epoch: int, sample: Sample, gear: str, busy: float | None) -> list[str]:
+    def _row(self, epoch: int, sample: StepSample, gear: str, busy: float | None) -> list[str]:
         times = [sum(sample.phases.values()), *(sample.phases.get(name) for name in ORDER)]
         times += [sample.side_stream.get(name) for name in _ON_SIDE_STREAM]
         cells = ["" if value is None else f"{value:.6g}" for value in (*times, busy)]

@@ -161,7 +161,7 @@ class DataWait:
 
 
 @dataclass(frozen=True)
-class Sample:
+class StepSample:
     """Milliseconds of one step by phase."""
 
     iteration: int
@@ -192,7 +192,7 @@ class PhaseSampler:
         self._inside, self._around = (Probe(step, clock.moment, in_graphs=inside) for inside in (in_graphs, False))
         self._probe, self._around_others = self._inside, around_others
         self._pending: deque[_Pending] = deque()
-        self._samples: list[Sample] = []
+        self._samples: list[StepSample] = []
         self._iteration: int | None = None
         self._side_stream: list[tuple[str, Any, Any]] = []
         loader = batches.single if isinstance(batches, QuadOnDevice) else batches
@@ -237,7 +237,7 @@ class PhaseSampler:
         if not spoilt:
             self._pending.append(pending)
 
-    def take(self) -> list[Sample]:
+    def take(self) -> list[StepSample]:
         """Those that are past, since the last call."""
         self._read()
         samples, self._samples = self._samples, []
@@ -253,7 +253,7 @@ class PhaseSampler:
             side_stream: dict[str, float] = {}
             for phase, begun, done in pending.side_stream:
                 side_stream[phase] = side_stream.get(phase, 0.0) + self._clock.between(begun, done)
-            self._samples.append(Sample(pending.iteration, phases, asleep, side_stream))
+            self._samples.append(StepSample(pending.iteration, phases, asleep, side_stream))
 
     def _is_past(self, pending: _Pending) -> bool:
         moments = [pending.marks[-1][1], *(done for _, _, done in pending.side_stream)]

@@ -51,19 +51,19 @@ _BETTER = {"higher": 1, "lower": -1, "": 0}
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     content: bytes
     content_type: str = "text/plain; charset=utf-8"
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def json_answer(values: dict[str, Any]) -> Answer:
-    return Answer(json.dumps(without_nan(values), allow_nan=False).encode(), "application/json")
+def json_answer(values: dict[str, Any]) -> HttpAnswer:
+    return HttpAnswer(json.dumps(without_nan(values), allow_nan=False).encode(), "application/json")
 
 
-def refusal(status: int, words: str) -> Answer:
-    return Answer(words.encode() + b"\n", status=status)
+def refusal(status: int, words: str) -> HttpAnswer:
+    return HttpAnswer(words.encode() + b"\n", status=status)
 
 
 class WatchServer(ThreadingHTTPServer):
@@ -182,11 +182,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer)
 
     def _refuse_method(self) -> None:
-        self._send(Answer(b"only GET\n", status=405, headers={"Allow": "GET"}))
+        self._send(HttpAnswer(b"only GET\n", status=405, headers={"Allow": "GET"}))
 
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _refuse_method
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> HttpAnswer:
         gate = self.server.gate
         if not gate.knows_host(self.headers.get("Host")):
             return refusal(403, f"open this page as http://localhost:{gate.port}/")
@@ -201,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
             return refusal(401, "open the address that yolofast watch has printed: it has a token")
         return self._route(address.path, query)
 
-    def _route(self, path: str, query: Mapping[str, str]) -> Answer:
+    def _route(self, path: str, query: Mapping[str, str]) -> HttpAnswer:
         runs = self.server.runs
         if path == "/api/runs":
             return json_answer(runs.list())
@@ -214,17 +214,17 @@ class _Handler(BaseHTTPRequestHandler):
             if file is None:
                 return refusal(404, "no such file")
             if not file.content_type.startswith("text/html"):
-                return Answer(*file)
-            return Answer(framed_report(file.content, query["id"]), file.content_type, headers=report_headers())
+                return HttpAnswer(*file)
+            return HttpAnswer(framed_report(file.content, query["id"]), file.content_type, headers=report_headers())
         return self._asset("index.html" if path == "/" else path.removeprefix("/"), {})
 
-    def _asset(self, name: str, headers: dict[str, str]) -> Answer:
+    def _asset(self, name: str, headers: dict[str, str]) -> HttpAnswer:
         content = self.server.assets.get(name)
         if content is None:
             return refusal(404, "there is nothing here")
-        return Answer(content, _TYPES[Path(name).suffix], headers=headers)
+        return HttpAnswer(content, _TYPES[Path(name).suffix], headers=headers)
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: HttpAnswer) -> None:
         self.connection.settimeout(self.timeout)
         self.send_response(answer.status)
         given = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.content))}

@@ -10,7 +10,7 @@ from tests.dataset.formats import samples
 from tests.dataset.formats.samples import CAT
 from tests.dataset.make import write
 from yolofast.dataset.faults import FaultKind
-from yolofast.dataset.formats.convert import Conversion, Request, read_labelled
+from yolofast.dataset.formats.convert import Conversion, ConvertRequest, read_labelled
 from yolofast.dataset.formats.recognise import recognise
 from yolofast.errors import UserError
 
@@ -102,7 +102,7 @@ def test_brush_masks_that_are_none(tmp_path, rle, reason):
     tasks[0]["annotations"][0]["result"][0]["value"] = {"format": "rle", "rle": rle, "brushlabels": ["cat"]}
     write(path, json.dumps(tasks))
     with pytest.raises(UserError, match="task 1, result 0 is no mask: rle") as caught:
-        Conversion(Request(tmp_path / "x", "yolo"), lambda line: None).make(tmp_path / "out")
+        Conversion(ConvertRequest(tmp_path / "x", "yolo"), lambda line: None).make(tmp_path / "out")
     assert reason in str(caught.value)
 
 

@@ -15,7 +15,7 @@ from tests.dataset.formats import samples
 from tests.dataset.formats.samples import BIG_DOG, CAT, DOG, OUTLINE, SAMPLES, WITH_OUTLINES
 from tests.dataset.make import image, write
 from yolofast.dataset.check import check_data
-from yolofast.dataset.formats.convert import Conversion, Request, read_labelled
+from yolofast.dataset.formats.convert import Conversion, ConvertRequest, read_labelled
 from yolofast.dataset.formats.fit import Choice
 from yolofast.dataset.formats.labelled import LabelledImage, LabelledObject
 from yolofast.dataset.formats.recognise import recognise
@@ -28,7 +28,7 @@ NAMES = {"visdrone": ("cat", "dog")}
 
 
 def convert(source, out, to="yolo", form="auto", say=lambda line: None, **more):
-    conversion = Conversion(Request(source, to, form, **more), say)
+    conversion = Conversion(ConvertRequest(source, to, form, **more), say)
     conversion.make(out)
     return conversion
 

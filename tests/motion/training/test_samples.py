@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from yolofast.motion.trackssm import TrackSSMShape
-from yolofast.motion.training.samples import Augmentation, PackedTracks, Samples
+from yolofast.motion.training.samples import PackedTracks, Samples, TrackAugmentation
 
-NOTHING = Augmentation()
+NOTHING = TrackAugmentation()
 TIMED = TrackSSMShape(blocks=1, timed=True)
 PADDED = TrackSSMShape(blocks=1, padded_in_front=True)
 
@@ -63,7 +63,7 @@ def test_true_padding_learns_from_short_histories():
 def test_jitter_moves_histories_and_not_the_truth():
     samples = Samples(tracks_of(list(range(400))), TrackSSMShape(blocks=1))
     plain, truth = samples.cut(samples.places, NOTHING)
-    rows, same = samples.cut(samples.places, Augmentation(jitter=0.05))
+    rows, same = samples.cut(samples.places, TrackAugmentation(jitter=0.05))
     assert torch.equal(truth, same)
     off = (rows - plain)[..., :4] / 0.1
     assert float(off[..., :2].std()) == pytest.approx(0.05, rel=0.1)
@@ -73,7 +73,7 @@ def test_jitter_moves_histories_and_not_the_truth():
 
 def test_jitter_keeps_padding_equal():
     samples = Samples(tracks_of([1, 2, 3]), PADDED)
-    rows, _ = samples.cut(samples.places, Augmentation(jitter=0.05))
+    rows, _ = samples.cut(samples.places, TrackAugmentation(jitter=0.05))
     assert (rows[0, :, :4] == rows[0, 0, :4]).all() and (rows[0, :, 4:] == 0).all()
 
 
@@ -83,7 +83,7 @@ def test_dropped_boxes_are_carried_on_as_in_a_tracker():
     tracks = PackedTracks(tracks.boxes, tracks.frames, tracks.seconds, np.arange(0, 421, 7))
     tracks.boxes[5::7, 0] = 0.001  # frame 6 is where frame 1 was
     samples = Samples(tracks, TrackSSMShape(blocks=1))
-    rows, _ = samples.cut(samples.places, Augmentation(dropout=0.3))
+    rows, _ = samples.cut(samples.places, TrackAugmentation(dropout=0.3))
     last = set(frames_in(rows[:, -1]))
     assert 6 in last, "4, 5, missed: 6"
     share = np.mean([frame != 1 for frame in frames_in(rows[:, -1])])
@@ -92,7 +92,7 @@ def test_dropped_boxes_are_carried_on_as_in_a_tracker():
 
 def test_dropped_boxes_are_not_there_with_true_time():
     samples = Samples(tracks_of(list(range(200))), TIMED)
-    rows, truth = samples.cut(samples.places[20:], Augmentation(dropout=0.3))
+    rows, truth = samples.cut(samples.places[20:], TrackAugmentation(dropout=0.3))
     before = torch.tensor(frames_in(rows))
     steps = before.diff(dim=1)
     assert steps.min() == 1 and steps.max() == 3, "at most two in a row are missed"
@@ -103,25 +103,25 @@ def test_dropped_boxes_are_not_there_with_true_time():
 
 def test_time_scale_makes_tracks_faster_and_slower():
     samples = Samples(tracks_of(list(range(200))), TrackSSMShape(blocks=1))
-    rows, truth = samples.cut(samples.places[20:], Augmentation(time_scale=2.0))
+    rows, truth = samples.cut(samples.places[20:], TrackAugmentation(time_scale=2.0))
     speed = rows[:, :, 4] * 1000
     assert (speed.std(dim=1) < 0.01).all(), "one pace for all of a history"
     assert 0.5 <= speed.min() < 0.6 and 1.8 < speed.max() <= 2.001
     assert torch.allclose(truth[:, 0] * 1000 - rows[:, -1, 0] * 1000, speed[:, -1], atol=0.01), "and for what follows"
-    young = samples.cut(samples.places[:1], Augmentation(time_scale=2.0))[0]
+    young = samples.cut(samples.places[:1], TrackAugmentation(time_scale=2.0))[0]
     assert float(young[0, 0, 0]) >= 0, "no faster than there are boxes"
 
 
 def test_time_scale_is_told_with_true_time():
     samples = Samples(tracks_of(list(range(200))), TIMED)
-    rows, _ = samples.cut(samples.places[20:], Augmentation(time_scale=2.0))
+    rows, _ = samples.cut(samples.places[20:], TrackAugmentation(time_scale=2.0))
     assert torch.allclose(torch.exp2(4 * rows[:, :, 8]), rows[:, :, 4] * 1000, atol=0.01)
 
 
 def test_draws_depend_on_key_and_place_alone():
     """But for the last bit: processors compute logarithms of a row's last few numbers by another routine."""
     samples = Samples(tracks_of(list(range(100))), TrackSSMShape(blocks=1))
-    augmentation = Augmentation(jitter=0.1, dropout=0.2, time_scale=1.5)
+    augmentation = TrackAugmentation(jitter=0.1, dropout=0.2, time_scale=1.5)
     whole = samples.cut(samples.places, augmentation, torch.tensor(3))[0]
     part = samples.cut(samples.places[40:], augmentation, torch.tensor(3))[0]
     torch.testing.assert_close(part, whole[40:], rtol=0, atol=1e-7)

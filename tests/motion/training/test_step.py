@@ -6,7 +6,7 @@ import torch
 from tests.motion.training.test_samples import tracks_of
 from yolofast.motion.stages_triton import NAMES, in_a_row
 from yolofast.motion.trackssm import TrackSSM, TrackSSMShape
-from yolofast.motion.training.samples import Augmentation, Samples
+from yolofast.motion.training.samples import Samples, TrackAugmentation
 from yolofast.motion.training.step import MotionStep
 
 SHAPE = TrackSSMShape(blocks=1)
@@ -14,7 +14,7 @@ SHAPE = TrackSSMShape(blocks=1)
 
 def step_of(length: int, **given) -> MotionStep:
     torch.manual_seed(0)
-    return MotionStep(TrackSSM(SHAPE), Samples(tracks_of(list(range(length))), SHAPE), Augmentation(), **given)
+    return MotionStep(TrackSSM(SHAPE), Samples(tracks_of(list(range(length))), SHAPE), TrackAugmentation(), **given)
 
 
 @pytest.mark.slow

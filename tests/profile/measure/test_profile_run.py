@@ -17,7 +17,7 @@ from yolofast.profile.bottlenecks import verdicts
 from yolofast.profile.data_bottlenecks import recommended_workers
 from yolofast.profile.measure.ceilings import count_work
 from yolofast.profile.measure.measured_loop import Sizes, StepLoop
-from yolofast.profile.measure.meter import Meter, Request, profile_against, profile_run
+from yolofast.profile.measure.meter import MeasureRequest, Meter, profile_against, profile_run
 from yolofast.profile.output import title
 from yolofast.profile.records import ASSIGNMENT, DATA, LOSSES, WAIT
 from yolofast.profile.step_phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, REST, TO_DEVICE
@@ -30,7 +30,7 @@ from yolofast.train.run import prepare_run
 from yolofast.train.timing import NoSampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
-FEW = Request(steps=2, warm_up=1)
+FEW = MeasureRequest(steps=2, warm_up=1)
 NAP = 0.25  # seconds; what a small step computes takes far less, also on a busy machine
 
 
@@ -127,7 +127,7 @@ def test_steps_with_a_capture_among_them_are_measured_again(run):
     meter._gear = CapturesLate(run)
     meter.block(1)
     assert meter._gear.missing == 0
-    found = meter.profile(Request(steps=1))
+    found = meter.profile(MeasureRequest(steps=1))
     assert found.steps == 1 and "captured meanwhile" not in found.measured_by
     assert meter._gear.timed >= 3, "two blocks with a capture, and one without"
 
@@ -210,7 +210,7 @@ def test_a_run_without_a_bottleneck(data):
     """The network computes most of the time, and the phases are all of the step."""
     run = prepared(data, cfg="yolov7-tiny", img_size=(128,), cache="ram")
     wall, computed = time.perf_counter(), time.process_time()
-    found = profile_run(run, Request(steps=3, warm_up=1), lambda text: None)
+    found = profile_run(run, MeasureRequest(steps=3, warm_up=1), lambda text: None)
     of_a_core = (time.process_time() - computed) / (time.perf_counter() - wall)  # others may have the rest
     assert {one.name for one in found.phases} >= {DATA_WAIT, TO_DEVICE, AUGMENT, FORWARD, ASSIGN, LOSS, BACKWARD, REST}
     assert sum(one.mean_ms for one in found.phases) == pytest.approx(found.step.mean, rel=0.1)
@@ -225,7 +225,7 @@ def test_a_run_without_a_bottleneck(data):
 def test_workers_are_watched(data):
     run = prepared(data, workers=1, persistent_workers=True)
     try:
-        found = profile_run(run, Request(steps=6, warm_up=2), lambda text: None)
+        found = profile_run(run, MeasureRequest(steps=6, warm_up=2), lambda text: None)
     finally:
         run.close()
     assert found.usage.worker_cpu is not None
@@ -270,7 +270,7 @@ def test_the_arithmetic_of_a_step_is_what_the_layers_say(run):
 
 def test_sizes_that_differ_are_said_and_their_work_is_counted(run, data):
     several = prepared(data, img_size=(96,), multi_scale=True)
-    one, more = (profile_run(each, Request(steps=6, warm_up=1), lambda text: None) for each in (run, several))
+    one, more = (profile_run(each, MeasureRequest(steps=6, warm_up=1), lambda text: None) for each in (run, several))
     assert one.setup.sizes == "" and title(one.setup).startswith(f"{one.setup.network}, 64×64, batch")
     found = re.search(r"(\d) sizes from (\d+)×\2 to (\d+)×\3, (\d+)² pixels on average", title(more.setup))
     sizes, smallest, largest, side = map(int, found.groups())
@@ -296,7 +296,7 @@ def test_graphs_that_never_end_are_said(run, monkeypatch):
 def test_against_measures_both_in_turn(run, data):
     slow = replace(run, schedule=Slow(run.schedule, "at"))
     other = prepared(data)
-    found = profile_against(other, slow, Request(steps=4, warm_up=1), lambda text: None, 2)
+    found = profile_against(other, slow, MeasureRequest(steps=4, warm_up=1), lambda text: None, 2)
     assert found.comparison.first.samples == found.comparison.second.samples == 2
     assert found.comparison.difference > 0.8 * NAP * 1e3 / 4  # per image
     assert found.second.step.mean > found.first.step.mean

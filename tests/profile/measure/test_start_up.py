@@ -13,7 +13,7 @@ from tests.train.small_run import flags
 from yolofast.cli import main
 from yolofast.errors import UserError
 from yolofast.profile.measure import start_up
-from yolofast.profile.measure.start_up import BATCH, IMPORTS, PYTHON, REST, STAGES, UPDATE, Stage, StartUp
+from yolofast.profile.measure.start_up import BATCH, IMPORTS, PYTHON, REST, STAGES, UPDATE, StartStage, StartUp
 
 
 class Clock:
@@ -45,7 +45,8 @@ def test_time_counts_for_the_innermost_stage(clock):
     clock.now += 32
     found = timeline.found()
     assert found.stages == (
-        Stage(PYTHON, 0.0, 2.0), Stage("network", 3.0, 18.0), Stage("weights", 5.0, 12.0), Stage(REST, 2.0, 33.0),
+        StartStage(PYTHON, 0.0, 2.0), StartStage("network", 3.0, 18.0),
+        StartStage("weights", 5.0, 12.0), StartStage(REST, 2.0, 33.0),
     )  # fmt: skip
     assert found.seconds == sum(stage.seconds for stage in found.stages) == 65
 
@@ -60,11 +61,14 @@ def test_a_stage_that_fails_ends(clock):
     with pytest.raises(OSError):
         timeline.timed("data", fail)()
     clock.now += 2
-    assert timeline.found().stages == (Stage(PYTHON, 0.0, 2.0), Stage("data", 0.0, 1.0))
+    assert timeline.found().stages == (StartStage(PYTHON, 0.0, 2.0), StartStage("data", 0.0, 1.0))
 
 
 def test_a_stage_of_one_start_alone_is_none_of_the_other():
-    starts = StartUp((Stage("a", 0.0, 1.0), Stage("b", 1.0, 2.0)), 3.0), StartUp((Stage("a", 0.0, 1.5),), 1.5)
+    starts = (
+        StartUp((StartStage("a", 0.0, 1.0), StartStage("b", 1.0, 2.0)), 3.0),
+        StartUp((StartStage("a", 0.0, 1.5),), 1.5),
+    )
     assert list(start_up.startup_rows(starts)) == [
         ("a", "0.00", "1.00", "1.50"), ("b", "1.00", "2.00", "0.00"), ("until the first update", "", "3.00", "1.50"),
     ]  # fmt: skip

@@ -32,7 +32,7 @@ _SHOWN, _SHOWN_OF_A_KIND = 8, 2
 
 
 @dataclass(frozen=True)
-class Request:
+class ConvertRequest:
     source: Path
     to: str
     """yolo or coco."""
@@ -59,7 +59,7 @@ class SplitSummary:
 class Conversion:
     """To be made once, by `make`; then it says what was read, what was left out, and what there is."""
 
-    def __init__(self, request: Request, say: Callable[[str], None]) -> None:
+    def __init__(self, request: ConvertRequest, say: Callable[[str], None]) -> None:
         self.request, self._say = request, say
         self.found = Labelled()
         self.names: list[str] = []

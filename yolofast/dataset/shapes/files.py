@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 
 from yolofast.dataset.shapes.outline import NAMES
-from yolofast.dataset.shapes.scene import Scene, VisibleShape, draw_scene
+from yolofast.dataset.shapes.scene import DrawnScene, VisibleShape, draw_scene
 
 VERSION = 2
 """Of the pictures: to be raised with any change that shows in them."""
@@ -69,7 +69,7 @@ def is_shapes(folder: Path) -> bool:
         return False
 
 
-def scene(split: str, number: int, seed: int) -> Scene:
+def scene(split: str, number: int, seed: int) -> DrawnScene:
     """Picture `number` of a split."""
     key = np.array([seed, _FIRST_NUMBER[split] + number], np.uint64)
     return draw_scene(np.random.Generator(np.random.Philox(key=key)))

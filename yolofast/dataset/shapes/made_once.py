@@ -21,7 +21,7 @@ MOST_PICTURES = 1_000_000
 """What fits file names of six digits."""
 
 
-class Request(Protocol):
+class GeneratedData(Protocol):
     """A data set that can be generated."""
 
     def write(self, folder: Path) -> None:
@@ -77,7 +77,7 @@ def is_made(folder: str | Path, n: int = 1000, seed: int = 0) -> bool:
     return is_complete(resolved(folder), n, seed)
 
 
-def make_once(folder: str | Path, request: Request) -> Path:
+def make_once(folder: str | Path, request: GeneratedData) -> Path:
     """The folder, which holds the data set in the end, whoever made it; raises `UserError`."""
     folder = resolved(folder)
     obstacle = _obstacle(folder, request)  # looked for first: what another process finishes meanwhile is no obstacle
@@ -102,7 +102,7 @@ def resolved(folder: str | Path) -> Path:
         raise UserError(f"{shorten(str(folder))} is not a folder name: {error}", fix="name a new folder") from None
 
 
-def _obstacle(folder: Path, request: Request) -> UserError | None:
+def _obstacle(folder: Path, request: GeneratedData) -> UserError | None:
     """What keeps the data set from being made there. Nothing of the user's is replaced, only an empty folder."""
     if not os.path.lexists(folder):
         return None
@@ -120,7 +120,7 @@ def _obstacle(folder: Path, request: Request) -> UserError | None:
     return UserError("is not empty", where=folder, fix="name a new folder") if occupied else None
 
 
-def _make(folder: Path, request: Request) -> None:
+def _make(folder: Path, request: GeneratedData) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
     temporary.mkdir()

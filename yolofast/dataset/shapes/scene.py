@@ -44,17 +44,17 @@ class VisibleShape:
 
 
 @dataclass(frozen=True)
-class Scene:
+class DrawnScene:
     image: Pixels
     shapes: tuple[VisibleShape, ...]
 
 
-def draw_scene(rng: np.random.Generator) -> Scene:
+def draw_scene(rng: np.random.Generator) -> DrawnScene:
     width, height = SIZES[rng.integers(len(SIZES))]
     canvas = _Canvas(background(rng, height, width))
     for label, mask in _draw_shapes(rng, min(width, height)):
         _lay_down(rng, canvas, label, mask)
-    return Scene(canvas.image, tuple(canvas.visible_shapes()))
+    return DrawnScene(canvas.image, tuple(canvas.visible_shapes()))
 
 
 def _draw_shapes(rng: np.random.Generator, short_side: int) -> list[tuple[int, Mask]]:

@@ -16,7 +16,7 @@ from yolofast.extensions import needed
 
 
 @dataclass(frozen=True)
-class Seen:
+class InputRange:
     """Of a layer's input, over images: the range that is kept, and the means of its channels before and after."""
 
     low: float
@@ -57,7 +57,7 @@ def convolutions(model: Any) -> list[Convolution]:
 
 
 def with_int8(
-    model: Any, chosen: Collection[str], seen: Mapping[str, Seen], *, folded: bool = False, switched: bool = False
+    model: Any, chosen: Collection[str], seen: Mapping[str, InputRange], *, folded: bool = False, switched: bool = False
 ) -> Any:
     """A copy whose weights are int8, and the inputs of the `chosen` convolutions, known by the values that they give.
 
@@ -121,7 +121,7 @@ class _Graph:
             bias = self.onnx.numpy_helper.to_array(self._constants.pop(node.input[2]))
             node.input[2] = self.constant(f"b{one.layer}", (bias - added).astype(np.float32))
 
-    def rounded(self, value: str, seen: Seen) -> str:
+    def rounded(self, value: str, seen: InputRange) -> str:
         """Once for all that take the value."""
         if value not in self._rounded:
             scale, zero_level = step_of(seen.low, seen.high)

@@ -19,7 +19,7 @@ from yolofast.motion.inference import CpuTrackSSM
 from yolofast.motion.trackssm import ROWS, TrackSSM
 from yolofast.motion.training.samples import PackedTracks, first_of_run, history_rows
 from yolofast.track.trackers.motion.box_filters import KalmanSides
-from yolofast.track.trackers.tracks import Frame
+from yolofast.track.trackers.tracks import TrackerFrame
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ Answer = Callable[[Questions, int], Floats]
 
 
 @dataclass(frozen=True)
-class Figures:
+class HorizonFigures:
     """Of one method; lists are by horizon, 1 frame ahead first."""
 
     overlap: list[float]
@@ -67,7 +67,7 @@ class Figures:
     """Mean distance of the centres, in sizes (√area) of the true box."""
 
 
-def judged(asked: Questions, methods: Mapping[str, Answer], horizon: int) -> dict[str, Figures]:
+def judged(asked: Questions, methods: Mapping[str, Answer], horizon: int) -> dict[str, HorizonFigures]:
     return {name: _figures(asked, answer(asked, horizon)) for name, answer in methods.items()}
 
 
@@ -75,7 +75,7 @@ def counts(asked: Questions, horizon: int) -> list[int]:
     return [int((asked.ahead >= frames).sum()) for frames in range(1, horizon + 1)]
 
 
-def _figures(asked: Questions, found: Floats) -> Figures:
+def _figures(asked: Questions, found: Floats) -> HorizonFigures:
     overlap, offset = [], []
     for frames, boxes in enumerate(found, 1):
         known = asked.ahead >= frames
@@ -85,7 +85,7 @@ def _figures(asked: Questions, found: Floats) -> Figures:
         apart = np.linalg.norm(guess[:, :2] - truth[:, :2], axis=1) / np.sqrt(truth[:, 2:].prod(1).clip(1e-12))
         overlap.append(float(shared.mean()) if known.any() else float("nan"))
         offset.append(float(apart.mean()) if known.any() else float("nan"))
-    return Figures(overlap, offset)
+    return HorizonFigures(overlap, offset)
 
 
 def still(asked: Questions, horizon: int) -> Floats:
@@ -126,7 +126,7 @@ def _filtered(tracks: PackedTracks) -> Floats:
         if row:
             motion.take(np.arange(alive))
             clock = float(row)
-            frame = Frame(
+            frame = TrackerFrame(
                 corners[:0], nothing, nothing.astype(np.int64), False, None, None, 1.0, 1.0, clock, clock, None
             )
             motion.predict(frame, alive, None)
@@ -175,7 +175,7 @@ def _on_gpu(model: TrackSSM) -> Callable[[Tensor], Tensor]:
     return ask
 
 
-def as_json(asked: Questions, found: Mapping[str, Figures], horizons: Sequence[int]) -> dict[str, Any]:
+def as_json(asked: Questions, found: Mapping[str, HorizonFigures], horizons: Sequence[int]) -> dict[str, Any]:
     """Lists are by frames ahead, 1 first."""
     return {
         "horizons": list(horizons),

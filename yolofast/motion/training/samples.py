@@ -42,7 +42,7 @@ class PackedTracks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Augmentation:
+class TrackAugmentation:
     """What makes true histories look like those of detectors. Zeros and 1 are off."""
 
     jitter: float = 0.0
@@ -75,7 +75,9 @@ class Samples:
             setattr(self, name, getattr(self, name).to(device))
         return self
 
-    def cut(self, places_B: Tensor, augmentation: Augmentation, key: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def cut(
+        self, places_B: Tensor, augmentation: TrackAugmentation, key: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Histories [B, T, 8 or 10] and the boxes that follow [B, 4]. `key` (a whole number, on the device) decides
         what is drawn."""
         draws = _Draws(key if key is not None else torch.zeros_like(places_B[0]), places_B)
@@ -96,7 +98,7 @@ class Samples:
         times_BK = torch.cat((seconds_BK, self.seconds[places_B][:, None]), dim=1) if self.shape.timed else None
         return history_rows(boxes_BK4, times_BK), truth_B4
 
-    def _steps_back(self, places_B: Tensor, augmentation: Augmentation, draws: "_Draws") -> Tensor:
+    def _steps_back(self, places_B: Tensor, augmentation: TrackAugmentation, draws: "_Draws") -> Tensor:
         """[B, K] how far before the predicted box those of the history are, the oldest first, in boxes."""
         strides_BK = torch.ones(len(places_B), _NEEDED, device=places_B.device)
         if augmentation.dropout and self.shape.timed:

@@ -23,10 +23,10 @@ from yolofast.config.settings import in_form
 from yolofast.errors import UserError, in_one_line
 from yolofast.files.atomic_file import write_whole
 from yolofast.motion.training.horizons import SIMPLE, as_json, judged, learned, questions
-from yolofast.motion.training.samples import Augmentation, Samples
+from yolofast.motion.training.samples import Samples, TrackAugmentation
 from yolofast.motion.training.step import MotionStep
 from yolofast.motion.training.tracks import read_split
-from yolofast.motion.training.trainer import MotionTrainer, Validation, progress_of
+from yolofast.motion.training.trainer import MotionTrainer, MotionValidation, progress_of
 from yolofast.motion.weights import model_of, read_motion, stated
 from yolofast.precision import device_of
 from yolofast.report.run.run_page import leave_report
@@ -117,7 +117,7 @@ def _beginning(config: MotionTrainConfig, given: Mapping[str, Any], lock: RunLoc
     return _Beginning(stored, run.folder, state, f"warning: {warning}" if warning else "")
 
 
-def _built(config: MotionTrainConfig, device: torch.device) -> tuple[MotionStep, Validation, list[str]]:
+def _built(config: MotionTrainConfig, device: torch.device) -> tuple[MotionStep, MotionValidation, list[str]]:
     split = read_split(config.data, config.val or None, faithful=config.faithful)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -132,13 +132,13 @@ def _built(config: MotionTrainConfig, device: torch.device) -> tuple[MotionStep,
         raise UserError(what, where=config.val or config.data, fix="give longer tracks, or others with --val")
     if not len(samples):
         raise UserError(what, where=config.data, fix="give sequences with longer tracks, or --true-padding")
-    augmentation = Augmentation(jitter=config.jitter, dropout=config.dropout, time_scale=config.time_scale)
+    augmentation = TrackAugmentation(jitter=config.jitter, dropout=config.dropout, time_scale=config.time_scale)
     step = MotionStep(model, samples.to(device), augmentation, giou=config.giou, seed=config.seed)
     words = [
         f"{NAME}, {counted(shape.blocks, 'block')}, {sum(p.numel() for p in model.parameters()):,} parameters",
         f"{counted(len(split.train.starts) - 1, 'track')}, {counted(len(samples), 'sample')}; {split.about}",
     ]
-    return step, Validation(held.to(device), asked, config.val_samples), words
+    return step, MotionValidation(held.to(device), asked, config.val_samples), words
 
 
 def _restore(step: MotionStep, state: dict[str, Any], display: Display) -> None:

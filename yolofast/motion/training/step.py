@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.motion.trackssm import TrackSSM, loss_of
-from yolofast.motion.training.samples import Augmentation, Samples
+from yolofast.motion.training.samples import Samples, TrackAugmentation
 from yolofast.optim.optimizer import build_optimizer, refill
 from yolofast.train.gears.gears import captured_into, tried_only
 
@@ -55,7 +55,7 @@ class FlatWeights:
 
 class MotionStep:
     def __init__(
-        self, model: TrackSSM, samples: Samples, augmentation: Augmentation, *, giou: bool = True, seed: int = 0
+        self, model: TrackSSM, samples: Samples, augmentation: TrackAugmentation, *, giou: bool = True, seed: int = 0
     ) -> None:
         self.model, self.samples, self.augmentation, self._giou, self._seed = model, samples, augmentation, giou, seed
         self._weights = FlatWeights(model)

@@ -18,7 +18,7 @@ from yolofast.errors import UserError
 from yolofast.interrupts import Interrupts
 from yolofast.motion.trackssm import TrackSSM, loss_of
 from yolofast.motion.training.horizons import Questions, mean_overlaps
-from yolofast.motion.training.samples import Augmentation, Samples
+from yolofast.motion.training.samples import Samples, TrackAugmentation
 from yolofast.motion.training.step import MotionStep
 from yolofast.motion.weights import stated
 from yolofast.runs import layout
@@ -32,7 +32,7 @@ _AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
-class Validation:
+class MotionValidation:
     samples: Samples
     asked: Questions
     most: int
@@ -44,7 +44,7 @@ class Validation:
         places = self.samples.places[::every]
         sums: dict[str, float] = {}
         for part in torch.split(places, _AT_ONCE):
-            rows, truth = self.samples.cut(part, Augmentation())
+            rows, truth = self.samples.cut(part, TrackAugmentation())
             terms = loss_of(model(rows), rows[:, -1, :4], truth, giou)
             sums = {name: sums.get(name, 0.0) + float(value) * len(part) for name, value in terms.items()}
         return {name: total / len(places) for name, total in sums.items()}
@@ -69,7 +69,7 @@ def rate_at(config: MotionTrainConfig, epoch: int) -> float:
 class MotionTrainer:
     config: MotionTrainConfig
     step: MotionStep
-    validation: Validation
+    validation: MotionValidation
     checkpoints: Checkpoints
     recorder: Recorder
     display: Display

@@ -27,7 +27,7 @@ from yolofast.train.gears.compiling import compile_report
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.loop import gear_of
 from yolofast.train.run import Run
-from yolofast.train.timing import NoSampler, PhaseSampler, Sample, can_time_graphs, clock_for
+from yolofast.train.timing import NoSampler, PhaseSampler, StepSample, can_time_graphs, clock_for
 from yolofast.words import counted
 
 Say = Callable[[str], None]
@@ -45,7 +45,7 @@ STEPS_PER_BLOCK, LEAST_BLOCKS = 5, 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class MeasureRequest:
     """How much is measured."""
 
     steps: int = 50
@@ -85,7 +85,7 @@ class Meter:
         self._gear = gear_of(run, steps, say, at_once=self._batch)
         self._sampler = self._sampler_for(self._gear)
         self._blocks: list[MeasuredBlock] = []
-        self._samples: list[Sample] = []
+        self._samples: list[StepSample] = []
         self._sizes = Sizes()
         self._captured_within = False
 
@@ -143,7 +143,7 @@ class Meter:
         self._loop.wait()
         return MeasuredBlock(steps, clock.between(first, last), seconds, cpu, self._loop.take_sizes(), began)
 
-    def profile(self, request: Request) -> Profile:
+    def profile(self, request: MeasureRequest) -> Profile:
         """Of the blocks so far; the rest of it is measured now."""
         samples, self._in_graphs = self._samples, self._sampler.looks_into_graphs
         steps = sum(block.steps for block in self._blocks)
@@ -197,7 +197,7 @@ class Meter:
     def _few_steps(self, sampler: PhaseSampler) -> int:
         return self._loop.steps_with_an_update(_LOOKED_AT_STEPS, self._gear, sampler)
 
-    def _parallel_phases(self, samples: list[Sample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
+    def _parallel_phases(self, samples: list[StepSample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
         names = sorted({name for sample in samples for name in sample.side_stream})
         where = "on the GPU's side stream"
         found = [
@@ -236,7 +236,7 @@ class Meter:
         )
 
 
-def profile_run(run: Run, request: Request, say: Say) -> Profile:
+def profile_run(run: Run, request: MeasureRequest, say: Say) -> Profile:
     meter = Meter(run, say, request.epoch)
     meter.warm_up(request.warm_up)
     meter.block(request.steps)
@@ -250,7 +250,7 @@ class Against(NamedTuple):
 
 
 def profile_against(
-    first: Run, second: Run, request: Request, say: Say, steps_per_block: int = STEPS_PER_BLOCK
+    first: Run, second: Run, request: MeasureRequest, say: Say, steps_per_block: int = STEPS_PER_BLOCK
 ) -> Against:
     """`request.steps` of each, in whole blocks, `LEAST_BLOCKS` at least; a trace is that of the first."""
     meters = Meter(first, say, request.epoch), Meter(second, say, request.epoch)

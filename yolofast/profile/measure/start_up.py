@@ -47,7 +47,7 @@ _STARTS = 2
 
 
 @dataclass(frozen=True)
-class Stage:
+class StartStage:
     name: str
     begin: float
     """Seconds after the command was typed; the first time, if it comes several times."""
@@ -56,7 +56,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class StartUp:
-    stages: tuple[Stage, ...]
+    stages: tuple[StartStage, ...]
     seconds: float
     """Until the first update was done."""
 
@@ -84,7 +84,7 @@ def _started(words: Sequence[str], folder: Path) -> StartUp:
         what = "the command ended before a first update"
         raise UserError(what, fix="omit what does not train, such as --explain or DIAGNOSE_COMPILE")
     found = json.loads(result.read_text())
-    return StartUp(tuple(Stage(**stage) for stage in found["stages"]), found["seconds"])
+    return StartUp(tuple(StartStage(**stage) for stage in found["stages"]), found["seconds"])
 
 
 def startup_rows(starts: Sequence[StartUp]) -> Iterator[tuple[str, ...]]:
@@ -149,7 +149,7 @@ class _Timeline:
         self._count()
         names = sorted(self._seconds, key=lambda name: (name == REST, self._begins[name]))
         return StartUp(
-            tuple(Stage(name, self._begins[name], self._seconds[name]) for name in names), self._last - self._typed
+            tuple(StartStage(name, self._begins[name], self._seconds[name]) for name in names), self._last - self._typed
         )
 
 

@@ -12,7 +12,7 @@ from yolofast.report.compare.compared_run import MAP, MAP50, ComparedRun
 from yolofast.report.compare.conclusion import Conclusion, conclude, no_one_wins, obstacle, within_chance
 from yolofast.report.compare.consistency import Remark, check_run, worst_first
 from yolofast.report.compare.differences import UNSAID, Difference, Differences, find_differences
-from yolofast.report.compare.figures import HOURS, ComparedClass, Row, per_class, summarise
+from yolofast.report.compare.figures import HOURS, ComparedClass, ComparedRow, per_class, summarise
 from yolofast.report.compare.kinds import Group, KindCurves, count_once, curves_of, group_runs
 from yolofast.report.compare.money import AtTheSameTime, Cost, at_the_same_time, costs
 from yolofast.report.compare.overtaking import AtEpochs, Overtaking, Stability, at_epochs, overtakings, stability
@@ -48,7 +48,7 @@ class Comparison:
     left_out: dict[str, str]
     """The other runs -> why."""
     curves: tuple[KindCurves, ...] = field(repr=False)
-    summary: tuple[Row, ...]
+    summary: tuple[ComparedRow, ...]
     differences: Differences
     overtakings: dict[str, list[Overtaking]]
     """By accuracy: mAP50, mAP50-95. Between kinds that can be judged by it."""

@@ -8,7 +8,7 @@ from yolofast.report.compare.charts import bar_chart, class_elements, cost_chart
 from yolofast.report.compare.comparison import Comparison
 from yolofast.report.compare.conclusion import BETTER, CAUTION
 from yolofast.report.compare.consistency import CONTRADICTION, NOT_COMPARABLE
-from yolofast.report.compare.figures import Row, Spread
+from yolofast.report.compare.figures import ComparedRow, Spread
 from yolofast.report.diagnose.statistics import CALM, STEADY
 from yolofast.report.diagnose.tracked_epochs import tracking_elements
 from yolofast.runs.layout import FILES, MAP, MAP50, SPEED, TERMS, metrics
@@ -79,7 +79,7 @@ def _headlines(found: Comparison, names: list[str]) -> Iterator[tuple[str, Cell]
             yield f"{row.name}, {names[1]}", Marked(text, "best") if row.winner == 1 else text
 
 
-def _summary_row(row: Row, names: list[str]) -> tuple[Cell, ...]:
+def _summary_row(row: ComparedRow, names: list[str]) -> tuple[Cell, ...]:
     values: list[Cell] = [_figure(value, row.digits) for value in row.values]
     if row.winner is not None:
         values[row.winner] = Marked(_figure(row.values[row.winner], row.digits), "best", f"{row.better} is better")

@@ -91,7 +91,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedRow:
     name: str
     better: str
     values: tuple[Spread | None, ...]
@@ -137,7 +137,7 @@ def figures(price: float | None) -> list[Figure]:
     return listed
 
 
-def summarise(groups: Sequence[Group], price: float | None, not_comparable: dict[str, str]) -> list[Row]:
+def summarise(groups: Sequence[Group], price: float | None, not_comparable: dict[str, str]) -> list[ComparedRow]:
     """`not_comparable`: names of rows -> why no one wins there. Rows nobody knows anything of are left out,
     but for how busy the GPU was: that is always of interest, and measured only with `--profile-every`."""
     rows = []
@@ -145,11 +145,13 @@ def summarise(groups: Sequence[Group], price: float | None, not_comparable: dict
         values = tuple(spread_of(figure.value(run) for run in group.runs) for group in groups)
         if all(value is None for value in values):
             if figure.name == GPU_BUSY:
-                rows.append(Row(figure.name, figure.better, values, figure.digits, None, _why_not_measured(groups)))
+                rows.append(
+                    ComparedRow(figure.name, figure.better, values, figure.digits, None, _why_not_measured(groups))
+                )
             continue
         reason = not_comparable.get(HOURS if figure.name.startswith(_COST) else figure.name, "")
         winner, remark = (None, reason) if reason else _winner(groups, values, figure)
-        rows.append(Row(figure.name, figure.better, values, figure.digits, winner, remark))
+        rows.append(ComparedRow(figure.name, figure.better, values, figure.digits, winner, remark))
     return rows
 
 

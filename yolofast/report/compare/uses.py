@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from yolofast.report.compare import words
 from yolofast.report.compare.compared_run import MAP, MAP50
-from yolofast.report.compare.figures import HOURS, WEIGHTS, Row
+from yolofast.report.compare.figures import HOURS, WEIGHTS, ComparedRow
 from yolofast.report.compare.money import AtTheSameTime
 from yolofast.runs.layout import PRECISION, RECALL
 
@@ -40,13 +40,15 @@ class UseAdvice:
         return f"for {self.use}: {self.take} ({self.why})"
 
 
-def advise(names: Sequence[str], summary: Sequence[Row], at_the_same_time: Sequence[AtTheSameTime]) -> list[UseAdvice]:
+def advise(
+    names: Sequence[str], summary: Sequence[ComparedRow], at_the_same_time: Sequence[AtTheSameTime]
+) -> list[UseAdvice]:
     """For kinds of run, by their names in the order of the figures; empty where nothing decides."""
     rows = {row.name: row for row in summary}
     return [*_by_figures(names, rows), *_in_short(rows, names, at_the_same_time), *_by_time(names, rows)]
 
 
-def _by_figures(names: Sequence[str], rows: dict[str, Row]) -> Iterator[UseAdvice]:
+def _by_figures(names: Sequence[str], rows: dict[str, ComparedRow]) -> Iterator[UseAdvice]:
     for use, figures in _BY_FIGURE.items():
         row = next((rows[name] for name in figures if name in rows), None)
         if row is None or row.winner is None or (row.name in (HOURS, MEMORY, WEIGHTS) and _is_close(row)):
@@ -55,12 +57,12 @@ def _by_figures(names: Sequence[str], rows: dict[str, Row]) -> Iterator[UseAdvic
         yield UseAdvice(use, names[row.winner], f"{_figures(row, names)}{pace}{_doubt(row)}")
 
 
-def _is_close(row: Row) -> bool:
+def _is_close(row: ComparedRow) -> bool:
     known = [value.mean for value in row.values if value is not None]
     return max(known) - min(known) < _WORTH * max(known)
 
 
-def _figures(row: Row, names: Sequence[str]) -> str:
+def _figures(row: ComparedRow, names: Sequence[str]) -> str:
     """The winner's, against those of the others."""
     assert row.winner is not None
     digits = row.digits if row.name != HOURS else 3
@@ -72,7 +74,7 @@ def _figures(row: Row, names: Sequence[str]) -> str:
     return f"{row.name} {words.spread(row.values[row.winner], digits)} against {', '.join(others)}"
 
 
-def _time_of(place: int, names: Sequence[str], rows: dict[str, Row]) -> str:
+def _time_of(place: int, names: Sequence[str], rows: dict[str, ComparedRow]) -> str:
     """What being the most accurate costs, beside the quickest; nothing where hours cannot be compared."""
     hours = rows.get(HOURS)
     own = None if hours is None else hours.values[place]
@@ -84,13 +86,15 @@ def _time_of(place: int, names: Sequence[str], rows: dict[str, Row]) -> str:
     )
 
 
-def _doubt(row: Row) -> str:
+def _doubt(row: ComparedRow) -> str:
     """Seeds move accuracies; times and sizes are as measured."""
     single = [value for value in row.values if value is not None and value.n == 1]
     return "; not proven, as long as each is one run" if single and row.name in _ACCURACIES else ""
 
 
-def _in_short(rows: dict[str, Row], names: Sequence[str], found: Sequence[AtTheSameTime]) -> Iterator[UseAdvice]:
+def _in_short(
+    rows: dict[str, ComparedRow], names: Sequence[str], found: Sequence[AtTheSameTime]
+) -> Iterator[UseAdvice]:
     """Who is ahead when the quicker one ends: what counts where many things are tried."""
     accuracy = rows.get(MAP)
     if accuracy is None or (accuracy.winner is None and accuracy.remark):  # not to be compared, or equal
@@ -104,7 +108,7 @@ def _in_short(rows: dict[str, Row], names: Sequence[str], found: Sequence[AtTheS
         yield UseAdvice(f"trials of at most {one.hours:.3g} h", ahead, f"{why}{_doubt(accuracy)}")
 
 
-def _by_time(names: Sequence[str], rows: dict[str, Row]) -> Iterator[UseAdvice]:
+def _by_time(names: Sequence[str], rows: dict[str, ComparedRow]) -> Iterator[UseAdvice]:
     """Where accuracies do not differ beyond chance, the quicker kind is as good."""
     accuracy, hours = rows.get(MAP) or rows.get(MAP50), rows.get(HOURS)
     if accuracy is None or hours is None or hours.winner is None or "within chance" not in accuracy.remark:

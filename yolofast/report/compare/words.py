@@ -6,7 +6,7 @@ from typing import Any
 
 from yolofast.errors import shorten
 from yolofast.report.compare.differences import UNSAID, Difference
-from yolofast.report.compare.figures import Row, Spread
+from yolofast.report.compare.figures import ComparedRow, Spread
 from yolofast.report.compare.money import AtTheSameTime
 from yolofast.report.compare.overtaking import Overtaking
 from yolofast.words import counted
@@ -38,7 +38,7 @@ def fine(value: float | None) -> str:
     return number(value, 4 if value is not None and abs(value) < 1 else 2)
 
 
-def change(row: Row, place: int) -> str:
+def change(row: ComparedRow, place: int) -> str:
     """In percent of the first; how many times as much, where that says more."""
     share = row.change(place)
     if share is None:
@@ -48,7 +48,7 @@ def change(row: Row, place: int) -> str:
     return f"{share:+.1%}{factor}"
 
 
-def winner(row: Row, names: list[str]) -> str:
+def winner(row: ComparedRow, names: list[str]) -> str:
     return row.remark if row.winner is None else names[row.winner]
 
 

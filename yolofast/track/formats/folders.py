@@ -26,7 +26,7 @@ _LAYOUTS = {
 
 
 @dataclass(frozen=True)
-class Found:
+class SequenceFolder:
     name: str
     path: Path
     info: SeqInfo
@@ -34,7 +34,7 @@ class Found:
     """Of the sequence, whether it is there or not."""
 
 
-def find_sequences(place: str | Path, kind: Kind) -> dict[str, Found]:
+def find_sequences(place: str | Path, kind: Kind) -> dict[str, SequenceFolder]:
     """By name, sorted; a file is one sequence. Raises `UserError` if there are none."""
     place = Path(place)
     if place.is_file():
@@ -75,24 +75,24 @@ def read_sequences(
     return result
 
 
-def _one_file(path: Path, kind: Kind) -> dict[str, Found]:
+def _one_file(path: Path, kind: Kind) -> dict[str, SequenceFolder]:
     """`SEQ/gt/gt.txt` has the name of its folder."""
     inside = _INSIDE.get(kind)
     if inside is not None and path.parts[-2:] == inside.parts:
         folder = path.absolute().parent.parent
         info = _info(folder)
         name = info.name or folder.name
-        return {name: Found(name, path, info, folder)}
-    return {path.stem: Found(path.stem, path, SeqInfo(), path.with_suffix(""))}
+        return {name: SequenceFolder(name, path, info, folder)}
+    return {path.stem: SequenceFolder(path.stem, path, SeqInfo(), path.with_suffix(""))}
 
 
-def _flat(folder: Path) -> list[Found]:
+def _flat(folder: Path) -> list[SequenceFolder]:
     files = [path for below in (folder, folder / "data") if below.is_dir() for path in sorted(below.glob("*.txt"))]
     named = [path for path in files if path.is_file() and path.stem.lower() not in _NOT_SEQUENCES]
-    return [Found(path.stem, path, _info(folder / path.stem), folder / path.stem) for path in named]
+    return [SequenceFolder(path.stem, path, _info(folder / path.stem), folder / path.stem) for path in named]
 
 
-def _nested(folder: Path, kind: Kind) -> list[Found]:
+def _nested(folder: Path, kind: Kind) -> list[SequenceFolder]:
     """The folders of sequences, or the folder itself if it is one."""
     inside = _INSIDE.get(kind)
     if inside is None:
@@ -102,7 +102,7 @@ def _nested(folder: Path, kind: Kind) -> list[Found]:
         if (own / inside).is_file():
             info = _info(own)
             name = info.name or own.absolute().name
-            found.append(Found(name, own / inside, info, own))
+            found.append(SequenceFolder(name, own / inside, info, own))
     return found
 
 

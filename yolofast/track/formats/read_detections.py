@@ -14,7 +14,7 @@ from yolofast.dataset.faults import Fault
 from yolofast.errors import UserError, nearest, nearest_file
 from yolofast.track.formats.coco_results import COCO_ENDING, read_coco_results
 from yolofast.track.formats.detections import ENDING, StoredDetections, make_detections, read_own
-from yolofast.track.formats.folders import Found, find_sequences, read_sequences
+from yolofast.track.formats.folders import SequenceFolder, find_sequences, read_sequences
 from yolofast.track.formats.mot import read_times, text_of
 from yolofast.track.formats.mot_text import parse_mot
 from yolofast.track.formats.sequence import Sequence
@@ -73,7 +73,7 @@ def read_all_detections(
     return {key: _scaled(_of_sequence(one, there[key]), scores, there[key].path) for key, one in read.items()}
 
 
-def _of_sequence(one: Sequence, found: Found | None = None) -> StoredDetections:
+def _of_sequence(one: Sequence, found: SequenceFolder | None = None) -> StoredDetections:
     """Names of classes that have none are their numbers."""
     last = max(one.classes, default=-1)
     names = [one.classes.get(label, f"class {label}") for label in range(last + 1)] if 0 <= last < _MOST_NAMES else []

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from yolofast.track.formats.sequence import Bools, Floats, Ints
-from yolofast.track.nuscenes.columns import Table
+from yolofast.track.nuscenes.columns import ColumnTable
 from yolofast.track.nuscenes.geometry import Solids, between, make_views, see
 from yolofast.track.nuscenes.occlusion import covered_shares
 from yolofast.track.nuscenes.tables import Tables
@@ -30,7 +30,7 @@ class Filters:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Boxes(Table):
+class Boxes(ColumnTable):
     """n boxes, sorted by image."""
 
     image: Ints
@@ -61,7 +61,7 @@ class CameraBoxes:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Placed(Table):
+class _Placed(ColumnTable):
     """Boxes in space, each for one image."""
 
     image: Ints

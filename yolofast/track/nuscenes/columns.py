@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 
-class Columns:
+class GrowingColumns:
     """Rows of so many numbers each; they grow in memory of their own, eight bytes a number."""
 
     def __init__(self, width: int, *, whole: bool = False) -> None:
@@ -27,7 +27,7 @@ class Columns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
+class ColumnTable:
     """Columns of one length; `table[rows]` is some of them."""
 
     def __getitem__(self, which: Any) -> Self:

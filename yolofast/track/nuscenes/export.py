@@ -41,7 +41,7 @@ _NOT_THEIRS = "Scores on these boxes are 2-D scores, not nuScenes scores, which 
 
 
 @dataclass(frozen=True)
-class SplitSummary:
+class ScenesSummary:
     scenes: int
     sequences: int
     images: int
@@ -57,7 +57,7 @@ class NuscenesExport:
         self._wanted, self._filters, self._tell, self._skip_bad = wanted, filters, tell, skip_bad
         self.faults: list[Fault] = []
         self.remarks: tuple[str, ...] = ()
-        self.splits: dict[str, SplitSummary] = {}
+        self.splits: dict[str, ScenesSummary] = {}
 
     def make(self, folder: str | Path) -> Path:
         """The folder, which must be new or empty. Raises `UserError`."""
@@ -162,11 +162,11 @@ class _SplitFiles:
             named = zip(labels.tolist(), counts.tolist(), strict=True)
             self._classes.update({self._tables.classes[label]: count for label, count in named})
 
-    def finish(self, scenes: int) -> SplitSummary:
+    def finish(self, scenes: int) -> ScenesSummary:
         self._coco.finish()
         write_sequences_yaml(self._sequences / FILE_NAME, self._tables.classes, self._names, _NOT_THEIRS)
         coco = self._coco
-        return SplitSummary(scenes, len(self._names), coco.images, coco.boxes, coco.tracks, self._classes)
+        return ScenesSummary(scenes, len(self._names), coco.images, coco.boxes, coco.tracks, self._classes)
 
     def close(self) -> None:
         self._list.close()

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.track.formats.sequence import Floats
-from yolofast.track.nuscenes.columns import Table
+from yolofast.track.nuscenes.columns import ColumnTable
 
 NEAR = 0.1
 """Metres in front of the camera where boxes are cut."""
@@ -30,7 +30,7 @@ _ON_A_FACE = np.array([(a, b) for face in _FACES for a in face for b in face if 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Poses(Table):
+class Poses(ColumnTable):
     """Of n things in a frame of reference."""
 
     place: Floats
@@ -48,7 +48,7 @@ class Mounts(Poses):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Views(Table):
+class Views(ColumnTable):
     """Of n images: where each was taken, and how."""
 
     rotation: Floats
@@ -62,7 +62,7 @@ class Views(Table):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Solids(Table):
+class Solids(ColumnTable):
     """n boxes in the global frame."""
 
     centre: Floats
@@ -74,7 +74,7 @@ class Solids(Table):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen(Table):
+class ProjectedBoxes(ColumnTable):
     """Of n boxes, each in its image."""
 
     box: Floats
@@ -123,7 +123,7 @@ def between(one: Solids, other: Solids, share: Floats) -> Solids:
     )
 
 
-def see(solids: Solids, views: Views) -> Seen:
+def see(solids: Solids, views: Views) -> ProjectedBoxes:
     """Solid i in view i."""
     count = len(solids.centre)
     box, truncated = np.full((count, 4), np.nan), np.zeros(count)
@@ -133,7 +133,7 @@ def see(solids: Solids, views: Views) -> Seen:
     near = np.flatnonzero((_distance(planes, centre[:, None])[:, 0] > -reach[:, None]).all(axis=1))
     whole, share = _bounds(centre[near], solids[near], views[near], planes[near])
     box[near], truncated[near] = whole, share
-    return Seen(box=box, truncated=truncated, depth=centre[:, 2])
+    return ProjectedBoxes(box=box, truncated=truncated, depth=centre[:, 2])
 
 
 def _planes(views: Views) -> Floats:

@@ -19,7 +19,7 @@ from yolofast.files.json_list import read_json_list
 from yolofast.track.formats.sequence import Bools, Ints
 from yolofast.track.nuscenes import entries
 from yolofast.track.nuscenes.choices import choose_cameras, choose_classes, choose_splits
-from yolofast.track.nuscenes.columns import Columns
+from yolofast.track.nuscenes.columns import GrowingColumns
 from yolofast.track.nuscenes.entries import BadRowError, Row
 from yolofast.track.nuscenes.geometry import Mounts, Poses
 from yolofast.track.nuscenes.tables import UNWANTED, Annotations, Images, Tables, Texts, Wanted
@@ -110,7 +110,12 @@ class _Reader:
 
     def _calibrations(self, channels: list[str], cameras: tuple[str, ...]) -> tuple[Ints, Mounts]:
         """Camera of each, and how it is mounted."""
-        camera, places, rotations, inner = Columns(1, whole=True), Columns(3), Columns(4), Columns(9)
+        camera, places, rotations, inner = (
+            GrowingColumns(1, whole=True),
+            GrowingColumns(3),
+            GrowingColumns(4),
+            GrowingColumns(9),
+        )
 
         number_of = {channel: number for number, channel in enumerate(cameras)}
 
@@ -131,7 +136,7 @@ class _Reader:
         )
 
     def _instances(self, label_of: list[int]) -> tuple[Ints, list[str]]:
-        labels = Columns(1, whole=True)
+        labels = GrowingColumns(1, whole=True)
         tokens: list[str] = []
 
         def instance(row: Row) -> None:
@@ -162,7 +167,7 @@ class _Reader:
         return splits, remarks
 
     def _samples(self) -> tuple[Ints, Ints]:
-        found = Columns(2, whole=True)
+        found = GrowingColumns(2, whole=True)
 
         def sample(row: Row) -> None:
             scene, time = self._row("scene", row, "scene_token"), entries.whole(row, "timestamp")
@@ -176,7 +181,7 @@ class _Reader:
 
     def _images(self, camera: Ints, sample_scene: Ints) -> Images:
         """Sorted; their poses get rows in the order in which they come."""
-        found, files, tokens = Columns(7, whole=True), [], []
+        found, files, tokens = GrowingColumns(7, whole=True), [], []
         poses = self._rows["ego_pose"]
 
         def image(row: Row) -> None:
@@ -241,7 +246,12 @@ class _Reader:
         return images[good]
 
     def _annotations(self) -> Annotations:
-        found, centres, sizes, rotations = Columns(3, whole=True), Columns(3), Columns(3), Columns(4)
+        found, centres, sizes, rotations = (
+            GrowingColumns(3, whole=True),
+            GrowingColumns(3),
+            GrowingColumns(3),
+            GrowingColumns(4),
+        )
 
         def annotation(row: Row) -> None:
             sample = self._row("sample", row, "sample_token")

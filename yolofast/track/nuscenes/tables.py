@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.track.formats.sequence import Bools, Floats, Ints
-from yolofast.track.nuscenes.columns import Table
+from yolofast.track.nuscenes.columns import ColumnTable
 from yolofast.track.nuscenes.geometry import Mounts, Poses
 
 Texts = npt.NDArray[np.object_]
@@ -35,7 +35,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Images(Table):
+class Images(ColumnTable):
     """n images, sorted by scene, camera and time."""
 
     scene: Ints
@@ -58,7 +58,7 @@ class Images(Table):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Annotations(Table):
+class Annotations(ColumnTable):
     """n boxes in space, sorted by sample."""
 
     sample: Ints

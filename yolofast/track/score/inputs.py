@@ -22,7 +22,7 @@ _ONE = "sequence"
 
 
 @dataclass(frozen=True)
-class Given:
+class ScoreInputs:
     """Truth and results by name, and what was noticed while they were read."""
 
     pairs: dict[str, tuple[Sequence, Sequence]]
@@ -137,7 +137,7 @@ class _Reader:
 
 def paired(
     truth: Any, results: Any, lengths: Mapping[str, int] | int | None, *, names: Iterable[str] | None, skip_bad: bool
-) -> Given:
+) -> ScoreInputs:
     """Raises `UserError` for faults, all together, unless they are skipped; and for a sequence without results: a file
     may be empty, but must be there."""
     faults: list[Fault] = []
@@ -161,7 +161,7 @@ def paired(
         remarks.append(f"not scored, because there is no truth of them: {', '.join(sorted(found.others))}")
     pairs = {name: (one, found.sequences[name]) for name, one in true.sequences.items()}
     places = {name: true.places.get(name, f"truth, rows of {name}") for name in pairs}
-    return Given(pairs, places, remarks)
+    return ScoreInputs(pairs, places, remarks)
 
 
 def _check_lengths(lengths: Mapping[str, int] | int | None, true: _Read) -> None:

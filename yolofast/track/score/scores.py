@@ -12,7 +12,7 @@ from yolofast.track.formats.class_names import classes_named, label_of
 from yolofast.track.score.clear import Matches, match
 from yolofast.track.score.combine import Scores, class_average, combined, score_prepared
 from yolofast.track.score.events import FrameEvent, events_of
-from yolofast.track.score.inputs import Given, paired
+from yolofast.track.score.inputs import ScoreInputs, paired
 from yolofast.track.score.prepare import Benchmark, Prepared, check_benchmark, prepare, why_uncounted
 
 _ALL = "all"
@@ -138,7 +138,7 @@ def score_tracks(
     )
 
 
-def _by_class(given: Given, labels: list[int]) -> ClassScores:
+def _by_class(given: ScoreInputs, labels: list[int]) -> ClassScores:
     per_class = {}
     for label in labels:
         prepared = [prepare(*one, label=label) for one in given.pairs.values()]
@@ -152,7 +152,7 @@ def _by_class(given: Given, labels: list[int]) -> ClassScores:
     )
 
 
-def _names(given_names: Mapping[int, str] | Sequence[str] | None, given: Given) -> dict[int, str]:
+def _names(given_names: Mapping[int, str] | Sequence[str] | None, given: ScoreInputs) -> dict[int, str]:
     if isinstance(given_names, Mapping):
         return dict(given_names)
     if given_names is not None:
@@ -162,12 +162,12 @@ def _names(given_names: Mapping[int, str] | Sequence[str] | None, given: Given) 
     return {label: name for true, _ in given.pairs.values() for label, name in true.classes.items()}
 
 
-def _present(given: Given) -> list[int]:
+def _present(given: ScoreInputs) -> list[int]:
     there = np.unique(np.concatenate([one.label for pair in given.pairs.values() for one in pair]))
     return [label for label in there.tolist() if label >= 0]
 
 
-def _labels(classes: Iterable[int | str] | str, given: Given, known: Mapping[int, str]) -> list[int]:
+def _labels(classes: Iterable[int | str] | str, given: ScoreInputs, known: Mapping[int, str]) -> list[int]:
     if isinstance(classes, str):
         if classes != _ALL:
             raise UserError(f"classes is {shorten(classes)}", fix="give a list of labels, or 'all'")

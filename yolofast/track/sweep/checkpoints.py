@@ -27,7 +27,7 @@ from yolofast.track.storing import DetectionStore
 from yolofast.track.sweep.figures import FIGURES, figures_of, worth
 from yolofast.track.sweep.findings import Findings, behind_best
 from yolofast.track.sweep.space import Trial
-from yolofast.track.timeline import Timeline
+from yolofast.track.timeline import FrameTimeline
 
 MADE_BY = "yolofast tracksweep"
 _KEPT_IN_JSON = ("HOTA", "DetA", "AssA", "MOTA", "IDF1", "IDSW", "FP", "FN", "Frag")
@@ -115,7 +115,7 @@ def detect(
 
 
 def _detected(detector: ImageDetector, name: str, source: Path, how: DetectWith) -> StoredDetections:
-    store = DetectionStore(detector, DetectionFilter(iou=how.iou), Timeline(images_of(str(source))))
+    store = DetectionStore(detector, DetectionFilter(iou=how.iou), FrameTimeline(images_of(str(source))))
     for _ in store.detect(frame_batches(str(source), how.batch, on_fault=raise_fault)):
         pass
     for stored in store.stored().values():

@@ -36,7 +36,7 @@ def row_of(given: Prepared) -> Floats:
 
 
 @dataclass(frozen=True)
-class Figure:
+class TrackFigure:
     """Of sums of rows […, WIDTH]."""
 
     of: Callable[[Floats], Floats]
@@ -73,22 +73,22 @@ def _identity(truth: float, results: float) -> Callable[[Floats], Floats]:
     )
 
 
-FIGURES: dict[str, Figure] = {
-    "HOTA": Figure(lambda rows: np.sqrt(_detection(rows) * _association(rows)).mean(-1)),
-    "DetA": Figure(lambda rows: _detection(rows).mean(-1)),
-    "AssA": Figure(lambda rows: _association(rows).mean(-1)),
-    "MOTA": Figure(_mota),
-    "MOTP": Figure(lambda rows: _ratio(rows[..., _AT["MOTP_sum"]], rows[..., _AT["CLR_TP"]])),
-    "IDF1": Figure(_identity(0.5, 0.5)),
-    "IDP": Figure(_identity(0, 1)),
-    "IDR": Figure(_identity(1, 0)),
-    "IDSW": Figure(_number("IDSW"), lower_is_better=True, is_count=True),
-    "FP": Figure(_number("CLR_FP"), lower_is_better=True, is_count=True),
-    "FN": Figure(_number("CLR_FN"), lower_is_better=True, is_count=True),
-    "Frag": Figure(_number("Frag"), lower_is_better=True, is_count=True),
-    "MT": Figure(_number("MT"), is_count=True),
-    "ML": Figure(_number("ML"), lower_is_better=True, is_count=True),
-    "tracks": Figure(_number("IDs"), lower_is_better=True, is_count=True),
+FIGURES: dict[str, TrackFigure] = {
+    "HOTA": TrackFigure(lambda rows: np.sqrt(_detection(rows) * _association(rows)).mean(-1)),
+    "DetA": TrackFigure(lambda rows: _detection(rows).mean(-1)),
+    "AssA": TrackFigure(lambda rows: _association(rows).mean(-1)),
+    "MOTA": TrackFigure(_mota),
+    "MOTP": TrackFigure(lambda rows: _ratio(rows[..., _AT["MOTP_sum"]], rows[..., _AT["CLR_TP"]])),
+    "IDF1": TrackFigure(_identity(0.5, 0.5)),
+    "IDP": TrackFigure(_identity(0, 1)),
+    "IDR": TrackFigure(_identity(1, 0)),
+    "IDSW": TrackFigure(_number("IDSW"), lower_is_better=True, is_count=True),
+    "FP": TrackFigure(_number("CLR_FP"), lower_is_better=True, is_count=True),
+    "FN": TrackFigure(_number("CLR_FN"), lower_is_better=True, is_count=True),
+    "Frag": TrackFigure(_number("Frag"), lower_is_better=True, is_count=True),
+    "MT": TrackFigure(_number("MT"), is_count=True),
+    "ML": TrackFigure(_number("ML"), lower_is_better=True, is_count=True),
+    "tracks": TrackFigure(_number("IDs"), lower_is_better=True, is_count=True),
 }
 
 

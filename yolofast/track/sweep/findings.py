@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Difference:
+class SettingDifference:
     """Of the best setting from another one, by the criterion; above 0 it is better."""
 
     trial: int
@@ -81,7 +81,7 @@ class Findings:
     """The criterion if each sequence is scored with what is best on the others."""
     usual: frozenset[int]
     """Trackers as they come."""
-    defaults: tuple[Difference, ...]
+    defaults: tuple[SettingDifference, ...]
     """From the first of these of each tracker."""
     order: tuple[int, ...]
     """The best first."""
@@ -173,7 +173,7 @@ def _left_out(rows: Floats, by: str) -> float:
 
 def _differences(
     searched: Searched, usual: Sequence[int], best: int, by: str, sampled: _Samples | None
-) -> Iterable[Difference]:
+) -> Iterable[SettingDifference]:
     own = searched.rows[best]
     first = {searched.trials[place][TRACKER]: place for place in reversed(usual)}
     for place in sorted(first.values()):
@@ -182,7 +182,7 @@ def _differences(
         interval = None
         if sampled is not None:
             interval = _interval(sampled.of(own) - sampled.of(rows))
-        yield Difference(place, value, interval)
+        yield SettingDifference(place, value, interval)
 
 
 def behind_best(rows: Floats, by: str) -> list[Interval]:

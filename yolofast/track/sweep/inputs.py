@@ -24,7 +24,7 @@ from yolofast.track.trackers.camera_motion import ESTIMATED
 
 
 @dataclass(frozen=True)
-class Given:
+class SweepInputs:
     """Truth by name, and where else each sequence has files; None where it has none."""
 
     truth: Mapping[str, Sequence]
@@ -50,7 +50,7 @@ class Given:
 
 def read_truth(
     data: str | None, truth: str | None, names: Iterable[str] | None = None, *, skip_bad: bool = False
-) -> Given:
+) -> SweepInputs:
     """Of `sequences.yaml`, or of MOTChallenge folders."""
     faults: list[Fault] = []
     wanted = None if names is None else tuple(names)
@@ -74,11 +74,11 @@ def read_truth(
     for name, one in found.items():
         if not one.mark.any():
             raise UserError(f"{name} has no truth that counts", where=data or truth, fix="leave it out of --sequences")
-    return Given(found, sources, stored, times, tuple(told(faults)), frozenset(every - found.keys()))
+    return SweepInputs(found, sources, stored, times, tuple(told(faults)), frozenset(every - found.keys()))
 
 
 def scenes_of(
-    given: Given,
+    given: SweepInputs,
     stored: Mapping[str, StoredDetections],
     benchmark: str = "none",
     classes: Iterable[int | str] | None = None,
@@ -92,7 +92,7 @@ def scenes_of(
 
 
 def read_stored(
-    given: Given, place: str | None, *, skip_bad: bool = False, scores: ScoreRange | None = None
+    given: SweepInputs, place: str | None, *, skip_bad: bool = False, scores: ScoreRange | None = None
 ) -> tuple[dict[str, StoredDetections], list[str]]:
     """Detections of every sequence of the truth, and remarks; without a place those that lie beside the truth."""
     faults: list[Fault] = []

@@ -16,7 +16,7 @@ from yolofast.track.formats.detections import StoredDetections
 from yolofast.track.formats.sequence import UNKNOWN, Floats, Ints, Sequence
 from yolofast.track.score.pairs import overlapping
 from yolofast.track.score.prepare import Prepared, prepare
-from yolofast.track.selection import Candidates, tracks_across
+from yolofast.track.selection import StoredCandidates, tracks_across
 from yolofast.track.sweep.space import CLASSES, CONF, NMS, TRACKER, Trial, low_scores, settings_of
 
 _KEPT = 8
@@ -41,8 +41,8 @@ class Scene:
         return truth, ids, places
 
     @cached_property
-    def chosen_from(self) -> Candidates:
-        return Candidates(self.candidates)
+    def chosen_from(self) -> StoredCandidates:
+        return StoredCandidates(self.candidates)
 
     def detections(self, trial: Trial, *, faithful: bool = False) -> "SceneDetections":
         """What the tracker of a trial gets to see."""

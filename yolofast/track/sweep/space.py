@@ -47,7 +47,7 @@ _USUAL: dict[str, dict[str, tuple[Value, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Range:
+class SettingRange:
     """Any number from `low` to `high`, both included: for random searches."""
 
     low: float
@@ -57,15 +57,15 @@ class Range:
 @dataclass(frozen=True)
 class Space:
     trackers: tuple[str, ...]
-    values: Mapping[str, tuple[Value, ...] | Range]
+    values: Mapping[str, tuple[Value, ...] | SettingRange]
     """Of each setting but the tracker."""
     usual: bool = False
     """Nothing was said: each tracker has the values of `_USUAL`."""
 
-    def of(self, tracker: str) -> dict[str, tuple[Value, ...] | Range]:
+    def of(self, tracker: str) -> dict[str, tuple[Value, ...] | SettingRange]:
         """The settings of one tracker."""
         known = settings_of(tracker)
-        own: dict[str, tuple[Value, ...] | Range] = {
+        own: dict[str, tuple[Value, ...] | SettingRange] = {
             name: given for name, given in self.values.items() if name in known or name in (*OF_DETECTIONS, CLASSES)
         }
         if self.usual:
@@ -89,7 +89,7 @@ def settings_of(tracker: str) -> dict[str, Any]:
 
 def parse_space(texts: Iterable[str], file: str | Path | None = None, trackers: Iterable[str] = ()) -> Space:
     """From `name=value,value` or `name=from:to:step`, after those of a YAML file; of two the later counts."""
-    given: dict[str, tuple[Value, ...] | Range] = {} if file is None else _of_file(Path(file))
+    given: dict[str, tuple[Value, ...] | SettingRange] = {} if file is None else _of_file(Path(file))
     names = tuple(trackers)
     for text in texts:
         name, equals, values = text.partition("=")
@@ -103,7 +103,7 @@ def parse_space(texts: Iterable[str], file: str | Path | None = None, trackers: 
     return make_space(given, names)
 
 
-def make_space(given: Mapping[str, tuple[Value, ...] | Range], trackers: Iterable[str] = ()) -> Space:
+def make_space(given: Mapping[str, tuple[Value, ...] | SettingRange], trackers: Iterable[str] = ()) -> Space:
     """Every name and every value is checked: a search of an hour must not end at a slip."""
     names = tuple(dict.fromkeys(trackers)) or _names_of(given.get(TRACKER, (USUAL_TRACKER,)))
     values = {name: one for name, one in given.items() if name != TRACKER}
@@ -136,13 +136,13 @@ def grid(space: Space) -> list[Trial]:
     for tracker in space.trackers:
         own = space.of(tracker)
         for name, one in own.items():
-            if isinstance(one, Range):
+            if isinstance(one, SettingRange):
                 fix = f"give a step, {name}={one.low:g}:{one.high:g}:{(one.high - one.low) / 5:g}, or --random N"
                 raise UserError(f"{name} is a range, so there is no end of combinations", fix=fix)
-        count = math.prod(len(one) for one in own.values() if not isinstance(one, Range))
+        count = math.prod(len(one) for one in own.values() if not isinstance(one, SettingRange))
         if count + len(found) > _MOST:
             raise UserError(f"{count:,} combinations for {tracker}", fix="give fewer values, or --random N")
-        for values in itertools.product(*(one for one in own.values() if not isinstance(one, Range))):
+        for values in itertools.product(*(one for one in own.values() if not isinstance(one, SettingRange))):
             trial: Trial = {TRACKER: tracker, **dict(zip(own, values, strict=True))}
             found.setdefault(key_of(trial), trial)
     return list(found.values())
@@ -220,17 +220,17 @@ def with_usual(trials: Iterable[Trial], trackers: Iterable[str]) -> list[Trial]:
     return [*found, *(one for one in usual if one not in map(simplest, found))]
 
 
-def _names_of(given: tuple[Value, ...] | Range) -> tuple[str, ...]:
+def _names_of(given: tuple[Value, ...] | SettingRange) -> tuple[str, ...]:
     names = given if isinstance(given, tuple) else (f"{given.low:g}:{given.high:g}",)
     for name in names:
         kind_of(name)
     return tuple(dict.fromkeys(map(str, names)))
 
 
-def _of_file(path: Path) -> dict[str, tuple[Value, ...] | Range]:
+def _of_file(path: Path) -> dict[str, tuple[Value, ...] | SettingRange]:
     """A mapping of names to a value, a list of values, or text `from:to:step`."""
     read = read_yaml(path)
-    found: dict[str, tuple[Value, ...] | Range] = {}
+    found: dict[str, tuple[Value, ...] | SettingRange] = {}
     for name, given in read.values.items():
         several = given if isinstance(given, list) else [given]
         if not several or not all(one is None or isinstance(one, bool | int | float | str) for one in several):
@@ -241,7 +241,7 @@ def _of_file(path: Path) -> dict[str, tuple[Value, ...] | Range]:
     return found
 
 
-def _parse(name: str, text: str) -> tuple[Value, ...] | Range:
+def _parse(name: str, text: str) -> tuple[Value, ...] | SettingRange:
     if ":" not in text:
         return tuple(dict.fromkeys(value_of(name, part.strip()) for part in text.split(",")))
     try:
@@ -251,7 +251,7 @@ def _parse(name: str, text: str) -> tuple[Value, ...] | Range:
     except ValueError:
         raise UserError(f"{name}={text}", fix=f"give from:to:step with numbers: {name}=0.1:0.6:0.1") from None
     if not step:
-        return Range(low, high)
+        return SettingRange(low, high)
     count = math.floor((high - low) / step[0] + 1e-9) + 1
     if count > _MOST:
         raise UserError(f"{name}={text} has {count:,} values", fix="give a larger step")
@@ -260,7 +260,7 @@ def _parse(name: str, text: str) -> tuple[Value, ...] | Range:
     return tuple(int(number) if whole else number for number in numbers)
 
 
-def _draw(chance: np.random.Generator, tracker: str, name: str, given: tuple[Value, ...] | Range) -> Value:
+def _draw(chance: np.random.Generator, tracker: str, name: str, given: tuple[Value, ...] | SettingRange) -> Value:
     if isinstance(given, tuple):
         return given[int(chance.integers(len(given)))]
     if _is_whole(tracker, name):
@@ -273,7 +273,7 @@ def _is_whole(tracker: str, name: str) -> bool:
     return isinstance(default, int) and not isinstance(default, bool)
 
 
-def _check(tracker: str, name: str, given: tuple[Value, ...] | Range) -> None:
+def _check(tracker: str, name: str, given: tuple[Value, ...] | SettingRange) -> None:
     for value in _ends(given):
         if name in OF_DETECTIONS:
             if isinstance(value, bool | str) or not (value is None or 0 <= value <= 1):
@@ -282,5 +282,5 @@ def _check(tracker: str, name: str, given: tuple[Value, ...] | Range) -> None:
             build_tracker(tracker, **{name: value})  # type: ignore[arg-type]
 
 
-def _ends(given: tuple[Value, ...] | Range) -> Iterator[Value]:
-    yield from (given.low, given.high) if isinstance(given, Range) else given
+def _ends(given: tuple[Value, ...] | SettingRange) -> Iterator[Value]:
+    yield from (given.low, given.high) if isinstance(given, SettingRange) else given

@@ -15,9 +15,9 @@ import numpy as np
 
 from yolofast.track.trackers.botsort import BotSort
 from yolofast.track.trackers.bytetrack import DUPLICATE, ByteTrack
-from yolofast.track.trackers.matching import Pairs, overlap_of, solved, surely
+from yolofast.track.trackers.matching import MatchedPairs, overlap_of, solved, surely
 from yolofast.track.trackers.settings import BotSortSettings, ByteTrackSettings
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackerFrame, Tracks
 
 MAY_DIFFER = frozenset(
     {"track_thresh", "track_high_thresh", "track_low_thresh", "new_track_thresh", "match_thresh", "track_buffer"}
@@ -77,15 +77,22 @@ class _Together(ByteTrack):
         super().__init__(every[0], frame_rate=frame_rate, faithful=False, classes="each")
         self.settings = _Columns(self, every)
 
-    def _step(self, frame: Frame) -> Tracks:
+    def _step(self, frame: TrackerFrame) -> Tracks:
         self.settings.of_detections = frame.labels
         return super()._step(frame)
 
-    def _pairs(self, frame: Frame) -> Pairs:
+    def _pairs(self, frame: TrackerFrame) -> MatchedPairs:
         return within(self.motion.boxes(), self.state.labels, frame.boxes, frame.labels, self._count)
 
     def _match(
-        self, stage: str, matches: Ints, pairs: Pairs, cost: Floats, limit: Any, rows: Bools | None, columns: Bools
+        self,
+        stage: str,
+        matches: Ints,
+        pairs: MatchedPairs,
+        cost: Floats,
+        limit: Any,
+        rows: Bools | None,
+        columns: Bools,
     ) -> None:
         own = self.state.labels[pairs.rows]
         limits = limit[own] if isinstance(limit, np.ndarray) else np.full(len(own), limit)
@@ -97,7 +104,7 @@ class _Together(ByteTrack):
         found = possible[assign_each(pairs.rows[possible], pairs.columns[possible], gain, own[possible])]
         matches[pairs.rows[found]] = pairs.columns[found]
 
-    def _in_one_place(self, boxes: Floats, count: int) -> Pairs:
+    def _in_one_place(self, boxes: Floats, count: int) -> MatchedPairs:
         labels = self.state.labels
         pairs = within(boxes[count:], labels[count:], boxes[:count], labels[:count], self._count)
         return pairs.where(pairs.overlap > DUPLICATE)
@@ -135,11 +142,11 @@ def _packed(boxes: Floats, own: Ints, count: int) -> _Packed:
     return _Packed(packed, places)
 
 
-def within(first: Floats, first_own: Ints, second: Floats, second_own: Ints, count: int) -> Pairs:
+def within(first: Floats, first_own: Ints, second: Floats, second_own: Ints, count: int) -> MatchedPairs:
     """As `overlapping`, for boxes of the same setting; ordered by setting, row, column."""
     if not len(first) or not len(second):
         nothing = np.zeros(0, np.int64)
-        return Pairs(nothing, nothing, np.zeros(0))
+        return MatchedPairs(nothing, nothing, np.zeros(0))
     rows, columns = _packed(first, first_own, count), _packed(second, second_own, count)
     one, two = rows.boxes[:, :, :, None], columns.boxes[:, :, None, :]
     touch = one[0] < two[2]
@@ -148,7 +155,7 @@ def within(first: Floats, first_own: Ints, second: Floats, second_own: Ints, cou
     touch &= one[3] > two[1]
     own, row, column = touch.nonzero()
     row, column = rows.places[own, row], columns.places[own, column]
-    return Pairs(row, column, overlap_of(first[row], second[column]))
+    return MatchedPairs(row, column, overlap_of(first[row], second[column]))
 
 
 def assign_each(rows: Ints, columns: Ints, gain: Floats, own: Ints) -> Ints:

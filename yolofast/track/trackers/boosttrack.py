@@ -12,13 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from yolofast.track.trackers.matching import Pairs, assign, every_pair, every_place, overlap_between, places, touching
+from yolofast.track.trackers.matching import (
+    MatchedPairs,
+    assign,
+    every_pair,
+    every_place,
+    overlap_between,
+    places,
+    touching,
+)
 from yolofast.track.trackers.motion import boost_filter, kalman
 from yolofast.track.trackers.motion.boost_filter import boxes_of, measured
 from yolofast.track.trackers.settings import BoostTrackSettings
 from yolofast.track.trackers.streaks import StreakState, StreakTracker
 from yolofast.track.trackers.tracker import TICKS, Defect
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks, normalised
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackerFrame, Tracks, normalised
 
 _GATE = 13.2767
 """Of the squared Mahalanobis distance: the 99 % quantile for four coordinates."""
@@ -50,7 +58,7 @@ class BoostState(StreakState):
 class _Compared(NamedTuple):
     """Tracks and detections of a frame."""
 
-    pairs: Pairs
+    pairs: MatchedPairs
     boxes: Floats
     seen: Floats
     """Of the pairs, [4, pairs] each: where they begin, and sizes."""
@@ -85,7 +93,7 @@ class BoostTrack(StreakTracker):
     def _assigns_all(self) -> bool:
         return Defect.ASSIGN_THEN_DROP in self.defects
 
-    def _step(self, frame: Frame) -> Tracks:
+    def _step(self, frame: TrackerFrame) -> Tracks:
         state, settings = self.state, self.settings
         oldest = self._oldest if settings.max_age is None else settings.max_age
         self._drop_old(frame, oldest)
@@ -115,7 +123,7 @@ class BoostTrack(StreakTracker):
         """By default, in ticks: two seconds."""
         return max(2 * self.frame_rate, 30) if Defect.FRAMES_AS_TIME in self.defects else 2 * TICKS
 
-    def _move(self, frame: Frame) -> None:
+    def _move(self, frame: TrackerFrame) -> None:
         filters = self.state.filters
         if frame.warp is not None:
             turn, shift = frame.warp[:, :2], frame.warp[:, 2]
@@ -123,13 +131,13 @@ class BoostTrack(StreakTracker):
             filters[0] = measured(np.concatenate((corners.min(1), corners.max(1)), axis=1).T)
         boost_filter.predict(filters, frame.elapsed)
 
-    def _compared(self, frame: Frame, values: Floats) -> _Compared:
+    def _compared(self, frame: TrackerFrame, values: Floats) -> _Compared:
         """Detections, of which the filter measures `values`, and tracks."""
         filters = self.state.filters
         boxes, distance = boxes_of(filters[0]), boost_filter.distances(filters, values)
         rows, columns = self._pairs(boxes, frame.boxes)
         one, two = boxes.T.take(rows, 1), frame.boxes.T.take(columns, 1)
-        pairs = Pairs(rows, columns, overlap_between(one, two, touch=not self._assigns_all))
+        pairs = MatchedPairs(rows, columns, overlap_between(one, two, touch=not self._assigns_all))
         near_rows, near_columns = places(distance <= _GATE)
         near = near_rows, near_columns, np.exp(-distance[near_rows, near_columns])
         own = distance[rows, columns]
@@ -152,7 +160,7 @@ class BoostTrack(StreakTracker):
             power[young] = state.first[young] + (_YOUNG - self.frame)
         return np.asarray(_CONFIDENCE.take(power, mode="clip"), np.float64)
 
-    def _raised(self, frame: Frame, known: _Compared) -> Floats:
+    def _raised(self, frame: TrackerFrame, known: _Compared) -> Floats:
         scores, settings = frame.scores.copy(), self.settings
         if not len(scores) or not len(known.sure):
             return scores
@@ -208,7 +216,7 @@ class BoostTrack(StreakTracker):
         off /= largest[[0, 0]] if Defect.HEIGHT_BY_WIDTH in self.defects and not self.settings.s_sim_corr else largest
         return np.asarray(np.exp(-(off[0] + off[1])))
 
-    def _matched(self, frame: Frame, known: _Compared, scores: Floats, used: Bools) -> tuple[Ints, Ints]:
+    def _matched(self, frame: TrackerFrame, known: _Compared, scores: Floats, used: Bools) -> tuple[Ints, Ints]:
         """Faithful: everything is assigned, and what overlaps too little is dropped, which can cost good pairs."""
         settings, pairs, limit = self.settings, known.pairs, self.settings.iou_threshold
         took_part, close = used[pairs.columns], pairs.overlap >= limit
@@ -240,14 +248,14 @@ class BoostTrack(StreakTracker):
             self._record("all", everybody, used, pairs, 1 - pairs.overlap, 1 - limit, some[found])
         return rows[found], columns[found]
 
-    def _alike(self, frame: Frame, pairs: Pairs) -> Floats | None:
+    def _alike(self, frame: TrackerFrame, pairs: MatchedPairs) -> Floats | None:
         """Cosines of appearance."""
         if not self.settings.with_reid or frame.features is None or not self.state.features.shape[1]:
             return None
         return np.asarray((self.state.features[pairs.rows] * frame.features[pairs.columns]).sum(1))
 
     def _correct(
-        self, matches: Ints, rows: Ints, columns: Ints, values: Floats, scores: Floats, frame: Frame
+        self, matches: Ints, rows: Ints, columns: Ints, values: Floats, scores: Floats, frame: TrackerFrame
     ) -> None:  # fmt: skip
         """`rows` were matched to `columns`."""
         state, noise = self.state, np.where(matches >= 0, _ONCE, _NEVER)
@@ -257,7 +265,7 @@ class BoostTrack(StreakTracker):
             mixed = _KEPT_FEATURE * state.features[rows] + (1 - _KEPT_FEATURE) * frame.features[columns]
             state.features[rows] = normalised(mixed)
 
-    def _born(self, born: Ints, values: Floats, scores: Floats, frame: Frame) -> BoostState:
+    def _born(self, born: Ints, values: Floats, scores: Floats, frame: TrackerFrame) -> BoostState:
         features = np.zeros((len(born), self.state.features.shape[1]))
         if self.settings.with_reid and frame.features is not None:
             features = frame.features[born]

@@ -6,10 +6,10 @@ A track's look is a running mean of the features of its confident detections.
 import numpy as np
 
 from yolofast.track.trackers.bytetrack import ByteState, ByteTrack
-from yolofast.track.trackers.matching import Pairs, every_pair
+from yolofast.track.trackers.matching import MatchedPairs, every_pair
 from yolofast.track.trackers.motion.box_filters import KalmanSides
 from yolofast.track.trackers.settings import BotSortSettings
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, normalised
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackerFrame, normalised
 
 _KEPT_FEATURE = 0.9
 
@@ -20,12 +20,12 @@ class BotSort(ByteTrack):
     gives_unconfirmed = True
     settings: BotSortSettings
 
-    def _close(self, tracks: Floats, boxes: Floats) -> Pairs:
+    def _close(self, tracks: Floats, boxes: Floats) -> MatchedPairs:
         if self.settings.with_reid and self.settings.proximity_thresh >= 1:  # appearance alone may decide
             return every_pair(tracks, boxes, border=self._border)
         return super()._close(tracks, boxes)
 
-    def _cost(self, pairs: Pairs, frame: Frame) -> Floats:
+    def _cost(self, pairs: MatchedPairs, frame: TrackerFrame) -> Floats:
         cost, own = super()._cost(pairs, frame), self.state.features
         if not self.settings.with_reid or frame.features is None or not own.shape[1]:
             return cost
@@ -47,7 +47,7 @@ class BotSort(ByteTrack):
         if self.state.features.shape[1] != width:
             self.state.features = np.zeros((len(self.state.ids), width))
 
-    def _born(self, born: Ints, frame: Frame) -> ByteState:
+    def _born(self, born: Ints, frame: TrackerFrame) -> ByteState:
         state = super()._born(born, frame)
         if frame.features is not None and self.settings.with_reid:
             self._widen_features(frame.features.shape[1])

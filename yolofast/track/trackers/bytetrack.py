@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from yolofast.track.trackers.matching import Pairs, assign, coinciding, overlapping
+from yolofast.track.trackers.matching import MatchedPairs, assign, coinciding, overlapping
 from yolofast.track.trackers.motion.box_filters import KalmanAspect
 from yolofast.track.trackers.motion.model import Motion
 from yolofast.track.trackers.moving import MovingTracker
 from yolofast.track.trackers.settings import BotSortSettings, ByteTrackSettings
 from yolofast.track.trackers.tracker import TICKS, Defect
-from yolofast.track.trackers.tracks import Bools, Columns, Floats, Frame, Ints, Tracks
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackColumns, TrackerFrame, Tracks
 
 _SECOND_LIMIT, _UNCONFIRMED_LIMIT = 0.5, 0.7
 DUPLICATE = 0.85
@@ -27,7 +27,7 @@ DUPLICATE = 0.85
 
 
 @dataclass
-class ByteState(Columns):
+class ByteState(TrackColumns):
     ids: Ints
     """0 until a track is confirmed, unless faithful."""
     confirmed: Bools
@@ -62,7 +62,7 @@ class ByteTrack(MovingTracker):
             whole, flags, flags, whole, whole, none, none, whole, np.zeros((0, 0)), np.zeros((0, 0)),
         )  # fmt: skip
 
-    def _step(self, frame: Frame) -> Tracks:
+    def _step(self, frame: TrackerFrame) -> Tracks:
         settings, scores = self.settings, frame.scores
         tracked = self._move(frame)
         high = scores >= settings.track_high_thresh
@@ -85,7 +85,7 @@ class ByteTrack(MovingTracker):
             boxes, seen = boxes[kept], seen[kept[: np.searchsorted(kept, len(seen))]]
         return self._given(boxes, seen, len(born) > 0)
 
-    def _move(self, frame: Frame) -> int:
+    def _move(self, frame: TrackerFrame) -> int:
         """What is too old goes, the others are predicted. Faithful: unconfirmed ones stay where they are.
 
         How many are tracked; the others are lost.
@@ -110,7 +110,7 @@ class ByteTrack(MovingTracker):
         buffer = self.settings.track_buffer
         return buffer * (self.frame_rate / TICKS) if Defect.FRAMES_AS_TIME in self.defects else buffer
 
-    def _associate(self, frame: Frame, high: Bools, tracked: int, waiting: bool) -> tuple[Ints, Ints, Bools]:
+    def _associate(self, frame: TrackerFrame, high: Bools, tracked: int, waiting: bool) -> tuple[Ints, Ints, Bools]:
         """The detection of each track, -1 for none; which tracks have one; and which high ones are left. `waiting`:
         some are not confirmed."""
         settings, scores, known, told = self.settings, frame.scores, self.state.confirmed, self.stages is not None
@@ -142,22 +142,29 @@ class ByteTrack(MovingTracker):
         self.state.take(rows)
         self.motion.take(rows)
 
-    def _pairs(self, frame: Frame) -> Pairs:
+    def _pairs(self, frame: TrackerFrame) -> MatchedPairs:
         pairs = self._close(self.motion.boxes(), frame.boxes)
         if self.classes == "each":
             return pairs.where(self.state.labels[pairs.rows] == frame.labels[pairs.columns])
         return pairs
 
-    def _close(self, tracks: Floats, boxes: Floats) -> Pairs:
+    def _close(self, tracks: Floats, boxes: Floats) -> MatchedPairs:
         return overlapping(tracks, boxes, border=self._border)
 
-    def _cost(self, pairs: Pairs, frame: Frame) -> Floats:
+    def _cost(self, pairs: MatchedPairs, frame: TrackerFrame) -> Floats:
         if self.settings.mot20:
             return 1 - pairs.overlap
         return 1 - pairs.overlap * frame.scores[pairs.columns]
 
     def _match(
-        self, stage: str, matches: Ints, pairs: Pairs, cost: Floats, limit: float, rows: Bools | None, columns: Bools
+        self,
+        stage: str,
+        matches: Ints,
+        pairs: MatchedPairs,
+        cost: Floats,
+        limit: float,
+        rows: Bools | None,
+        columns: Bools,
     ) -> None:
         """Writes the detection of each matched track into `matches`. No `rows`: all take part."""
         fit = cost <= limit
@@ -171,7 +178,7 @@ class ByteTrack(MovingTracker):
             self._record(stage, rows, columns, pairs, cost, limit, found)
 
     def _continue(
-        self, matches: Ints, rows: Ints, tracked: int, waiting: bool, high: Bools, frame: Frame
+        self, matches: Ints, rows: Ints, tracked: int, waiting: bool, high: Bools, frame: TrackerFrame
     ) -> tuple[Ints, int]:
         """`rows` were matched: they are corrected, and come first. Then come lost ones, and those just lost.
 
@@ -196,7 +203,7 @@ class ByteTrack(MovingTracker):
             state.given_up[count:] |= self.frame - state.last[count:] > limit
         return seen, tracked - newly
 
-    def _hit(self, count: int, seen: Ints, waiting: bool, high: Bools, frame: Frame) -> None:
+    def _hit(self, count: int, seen: Ints, waiting: bool, high: Bools, frame: TrackerFrame) -> None:
         """The first tracks were matched to these detections."""
         state = self.state
         if waiting:
@@ -216,7 +223,7 @@ class ByteTrack(MovingTracker):
     def _look(self, rows: Ints, features: Floats) -> None:
         """ByteTrack has no eye for appearance."""
 
-    def _begin(self, born: Ints, place: int, frame: Frame) -> None:
+    def _begin(self, born: Ints, place: int, frame: TrackerFrame) -> None:
         """These detections become tracks: rows from `place` on, where new ones were published."""
         self.state.insert(place, self._born(born, frame))
         self.motion.born(frame.boxes_of(born), place)
@@ -238,12 +245,12 @@ class ByteTrack(MovingTracker):
         kept[tracked[~longer]] = False
         return kept.nonzero()[0]
 
-    def _in_one_place(self, boxes: Floats, count: int) -> Pairs:
+    def _in_one_place(self, boxes: Floats, count: int) -> MatchedPairs:
         """Lost (rows) and tracked (columns), of the same class where classes are apart; `count` are tracked."""
         pairs, labels = coinciding(boxes, count, DUPLICATE, border=self._border), self.state.labels
         return pairs.where(labels[count + pairs.rows] == labels[pairs.columns]) if self.classes == "each" else pairs
 
-    def _born(self, born: Ints, frame: Frame) -> ByteState:
+    def _born(self, born: Ints, frame: TrackerFrame) -> ByteState:
         count, at_once, now = len(born), self.frame == 1, np.full(len(born), self.frame)
         at_birth = at_once or Defect.IDS_AT_BIRTH in self.defects
         ids = self._new_ids(count) if at_birth else np.zeros(count, np.int64)

@@ -27,25 +27,25 @@ _THRICE = np.array(3 * (1 - 1e-9))
 """With room for rounding, where pairs are taken without a solver."""
 
 
-class Pairs(NamedTuple):
+class MatchedPairs(NamedTuple):
     """Of tracks (rows) and detections (columns), ordered by row, then by column."""
 
     rows: Ints
     columns: Ints
     overlap: Floats
 
-    def at(self, positions: Ints) -> "Pairs":
-        return Pairs(self.rows[positions], self.columns[positions], self.overlap[positions])
+    def at(self, positions: Ints) -> "MatchedPairs":
+        return MatchedPairs(self.rows[positions], self.columns[positions], self.overlap[positions])
 
-    def where(self, kept: Bools) -> "Pairs":
+    def where(self, kept: Bools) -> "MatchedPairs":
         return self.at(kept.nonzero()[0])
 
 
-def overlapping(first: Floats, second: Floats, *, border: float = 0.0) -> Pairs:
+def overlapping(first: Floats, second: Floats, *, border: float = 0.0) -> MatchedPairs:
     """Those with an IoU above 0. With `border` 1 both ends of a box count as pixels, as in the published ByteTrack."""
     rows, columns = touching(first, second, border)
     one, two = first.T.take(rows, 1), second.T.take(columns, 1)
-    return Pairs(rows, columns, overlap_between(one, two, border, touch=True))
+    return MatchedPairs(rows, columns, overlap_between(one, two, border, touch=True))
 
 
 def touching(first: Floats, second: Floats, border: float = 0.0) -> tuple[Ints, Ints]:
@@ -81,7 +81,7 @@ def _touch_exactly(low: Floats, high: Floats, other_low: Floats, other_high: Flo
     return both
 
 
-def coinciding(boxes: Floats, count: int, least: float, *, border: float = 0.0) -> Pairs:
+def coinciding(boxes: Floats, count: int, least: float, *, border: float = 0.0) -> MatchedPairs:
     """Of the first `count` boxes (columns) and the others (rows, fewer) those with an IoU above `least`: few or none.
 
     Only a box that covers that share of the other's sides can be one, which is found without overlaps.
@@ -96,18 +96,18 @@ def coinciding(boxes: Floats, count: int, least: float, *, border: float = 0.0) 
     both &= within[1]
     rows, columns = places(both)
     if not len(rows):
-        return Pairs(rows, columns, _NOTHING)
+        return MatchedPairs(rows, columns, _NOTHING)
     overlap = _overlap(one, every, rows, columns, border)
-    return Pairs(rows, columns, overlap).where(overlap > least)
+    return MatchedPairs(rows, columns, overlap).where(overlap > least)
 
 
-def every_pair(first: Floats, second: Floats, *, border: float = 0.0) -> Pairs:
+def every_pair(first: Floats, second: Floats, *, border: float = 0.0) -> MatchedPairs:
     """Also those that are apart, with an overlap of 0."""
     one, two, slack = first.T, second.T, border + _ROUNDING
     near = _touch_exactly(one[:2], one[2:], two[:2] - slack, two[2:] + slack)
     overlap = np.zeros(near.shape)
     overlap[near] = _overlap(one, two, *places(near), border)
-    return Pairs(*every_place(*near.shape), overlap.ravel())
+    return MatchedPairs(*every_place(*near.shape), overlap.ravel())
 
 
 def every_place(rows: int, columns: int) -> tuple[Ints, Ints]:

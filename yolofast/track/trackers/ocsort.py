@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlapping, without_rivals
+from yolofast.track.trackers.matching import MatchedPairs, assign, every_pair, overlapping, without_rivals
 from yolofast.track.trackers.motion.area_filter import KalmanArea
 from yolofast.track.trackers.motion.model import Gaps
 from yolofast.track.trackers.moving import MovingTracker
 from yolofast.track.trackers.settings import OcSortSettings
 from yolofast.track.trackers.streaks import StreakState, StreakTracker
 from yolofast.track.trackers.tracker import Defect
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackerFrame, Tracks
 
 _LOW = 0.1
 _GUARD, _HALF = np.array(1e-6), np.array(0.5)
@@ -69,7 +69,7 @@ class OcSort(MovingTracker, StreakTracker):
     def _steps_back(self) -> int:
         return max(int(self.settings.delta_t), 1)
 
-    def _step(self, frame: Frame) -> Tracks:
+    def _step(self, frame: TrackerFrame) -> Tracks:
         state, settings, scores = self.state, self.settings, frame.scores
         kept = self._drop_old(frame, settings.max_age)
         if kept is not None:
@@ -111,7 +111,7 @@ class OcSort(MovingTracker, StreakTracker):
     def _expected(self) -> Floats:
         return self.motion.boxes()
 
-    def _pairs(self, boxes: Floats, columns: Ints, frame: Frame, rows: Ints | None = None) -> Pairs:
+    def _pairs(self, boxes: Floats, columns: Ints, frame: TrackerFrame, rows: Ints | None = None) -> MatchedPairs:
         """Of tracks (`rows`: of these) and of these detections. Faithful: all of them, for those that do not overlap
         take part in the assignment, too. Of different classes, where these are apart, they do not overlap."""
         every = len(columns) == len(frame.scores)
@@ -120,10 +120,10 @@ class OcSort(MovingTracker, StreakTracker):
         own, other = own if rows is None else rows[own], other if every else columns[other]
         if self.classes == "each":
             overlap = np.where(self.state.labels[own] == frame.labels[other], overlap, 0.0)
-        return Pairs(own, other, overlap)
+        return MatchedPairs(own, other, overlap)
 
     def _first(
-        self, matches: Ints, boxes: Floats, high: Bools, before: Places, centres: Places, frame: Frame
+        self, matches: Ints, boxes: Floats, high: Bools, before: Places, centres: Places, frame: TrackerFrame
     ) -> None:  # fmt: skip
         """Pairs that overlap enough if they are one-to-one; otherwise by the greatest overlap and bonus."""
         pairs = self._pairs(boxes, high.nonzero()[0], frame)
@@ -139,19 +139,19 @@ class OcSort(MovingTracker, StreakTracker):
                 found = found[sure]
         self._write("first", matches, pairs, found, matches < 0, high)
 
-    def _second(self, matches: Ints, boxes: Floats, low: Bools, frame: Frame) -> None:
+    def _second(self, matches: Ints, boxes: Floats, low: Bools, frame: TrackerFrame) -> None:
         left = matches < 0
         rows = left.nonzero()[0]
         self._again("second", matches, self._pairs(boxes[rows], low.nonzero()[0], frame, rows), left, low)
 
-    def _look_back(self, matches: Ints, free: Bools, columns: Ints, frame: Frame) -> bool:
+    def _look_back(self, matches: Ints, free: Bools, columns: Ints, frame: TrackerFrame) -> bool:
         """Tracks that are left, where they were last observed, and detections that are: whether any were matched."""
         left = matches < 0
         rows = left.nonzero()[0]
         boxes = np.where(self.state.observed[rows], self.state.box.take(rows, 1), -1.0).T
         return self._again("last observed", matches, self._pairs(boxes, columns, frame, rows), left, free)
 
-    def _again(self, stage: str, matches: Ints, pairs: Pairs, rows: Bools, columns: Bools) -> bool:
+    def _again(self, stage: str, matches: Ints, pairs: MatchedPairs, rows: Bools, columns: Bools) -> bool:
         """By the greatest overlap: whether any were matched."""
         found = self._enough(pairs)
         if len(found):
@@ -160,12 +160,12 @@ class OcSort(MovingTracker, StreakTracker):
             self._write(stage, matches, pairs, chosen if some is pairs else found[chosen], rows, columns.copy())
         return len(found) > 0
 
-    def _enough(self, pairs: Pairs) -> Ints:
+    def _enough(self, pairs: MatchedPairs) -> Ints:
         """Which ones overlap enough to be matched."""
         limit = self.settings.iou_threshold
         return (pairs.overlap > limit if self._assigns_all else pairs.overlap >= limit).nonzero()[0]
 
-    def _assigned(self, pairs: Pairs, value: Floats) -> Ints:
+    def _assigned(self, pairs: MatchedPairs, value: Floats) -> Ints:
         """Faithful: what overlaps too little takes part, and is dropped afterwards, which can cost good pairs."""
         if not self._assigns_all or not len(value):
             return assign(pairs.rows, pairs.columns, value)
@@ -174,12 +174,12 @@ class OcSort(MovingTracker, StreakTracker):
         found = rows * width + columns
         return np.asarray(found[pairs.overlap[found] >= self.settings.iou_threshold])
 
-    def _write(self, stage: str, matches: Ints, pairs: Pairs, found: Ints, rows: Bools, columns: Bools) -> None:
+    def _write(self, stage: str, matches: Ints, pairs: MatchedPairs, found: Ints, rows: Bools, columns: Bools) -> None:
         matches[pairs.rows[found]] = pairs.columns[found]
         if self.stages is not None:
             self._record(stage, rows, columns, pairs, 1 - pairs.overlap, 1 - self.settings.iou_threshold, found)
 
-    def _value(self, pairs: Pairs, before: Places, centres: Places, scores: Floats) -> Floats:
+    def _value(self, pairs: MatchedPairs, before: Places, centres: Places, scores: Floats) -> Floats:
         """Of each pair: its overlap, and a bonus for a detection that lies in the direction in which the track has
         moved; 0 if that is unknown."""
         state, (rows, columns, overlap) = self.state, pairs
@@ -194,7 +194,7 @@ class OcSort(MovingTracker, StreakTracker):
         return bonus
 
     def _observe(
-        self, matches: Ints, hit: Bools, rows: Ints, columns: Ints, before: Places, centres: Places, frame: Frame
+        self, matches: Ints, hit: Bools, rows: Ints, columns: Ints, before: Places, centres: Places, frame: TrackerFrame
     ) -> None:  # fmt: skip
         """`rows` were matched to `columns`. What was is written for all tracks at once, with a mask: faster than by
         rows."""
@@ -219,7 +219,7 @@ class OcSort(MovingTracker, StreakTracker):
             self._hit(rows, columns, again, frame.scores, frame)
         state.history[self.frame % steps] = state.centre
 
-    def _gaps(self, rows: Ints, again: Ints, frame: Frame) -> Gaps | None:
+    def _gaps(self, rows: Ints, again: Ints, frame: TrackerFrame) -> Gaps | None:
         """Of those of `rows` that had been missed, if they had been observed before."""
         state, some = self.state, rows[again]
         observed = state.observed[some]

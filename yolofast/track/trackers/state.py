@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yolofast.errors import UserError, shorten
-from yolofast.track.trackers.tracks import Columns
+from yolofast.track.trackers.tracks import TrackColumns
 
 _ELSEWHERE = ("motion_device", "motion_weights")
 """Settings that may differ: where a model lies and computes."""
 _FIX = "give what state_dict() returned, or np.load of what np.savez(FILE, **state) wrote"
-AnyColumns = TypeVar("AnyColumns", bound=Columns)
+AnyColumns = TypeVar("AnyColumns", bound=TrackColumns)
 
 
 def settings_text(settings: Any, **more: Any) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yolofast.track.trackers.tracker import ROUNDING, Defect, Tracker
-from yolofast.track.trackers.tracks import Bools, Columns, Floats, Frame, Ints
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackColumns, TrackerFrame
 
 
 @dataclass
-class StreakState(Columns):
+class StreakState(TrackColumns):
     ids: Ints
     last: Ints
     last_clock: Floats
@@ -41,7 +41,7 @@ class StreakTracker(Tracker):
             "scores": none, "labels": whole, "votes": np.zeros((0, 0)),
         }  # fmt: skip
 
-    def _newborn(self, born: Ints, scores: Floats, frame: Frame) -> dict[str, NDArray[Any]]:
+    def _newborn(self, born: Ints, scores: Floats, frame: TrackerFrame) -> dict[str, NDArray[Any]]:
         """The shared columns of tracks that begin with these detections."""
         now = np.full(len(born), self.frame)
         return {
@@ -54,7 +54,7 @@ class StreakTracker(Tracker):
         """Which of these, that are seen now, were not in the last frame."""
         return (self.state.last[rows] < self.frame - 1).nonzero()[0]
 
-    def _hit(self, rows: Ints, seen: Ints, again: Ints, scores: Floats, frame: Frame) -> None:
+    def _hit(self, rows: Ints, seen: Ints, again: Ints, scores: Floats, frame: TrackerFrame) -> None:
         """These were matched to these detections; `again`: those that had been missed."""
         state = self.state
         if len(again):
@@ -65,7 +65,7 @@ class StreakTracker(Tracker):
         if frame.labelled:
             self._vote(rows, seen, frame)
 
-    def _drop_old(self, frame: Frame, oldest: float) -> Ints | None:
+    def _drop_old(self, frame: TrackerFrame, oldest: float) -> Ints | None:
         """Before anything is matched: what was not seen for longer than `oldest`. Which ones are kept; None: all."""
         if Defect.LATE_REMOVAL in self.defects:
             return None
@@ -76,7 +76,7 @@ class StreakTracker(Tracker):
         self.state.take(kept)
         return kept
 
-    def _drop_late(self, frame: Frame, oldest: float) -> Ints | None:
+    def _drop_late(self, frame: TrackerFrame, oldest: float) -> Ints | None:
         """Faithful: a track may be matched once more when it is too old. Which ones are kept; None: all."""
         if Defect.LATE_REMOVAL not in self.defects:
             return None

@@ -19,7 +19,7 @@ from yolofast.track.trackers.checks import (
     checked_time,
     checked_warp,
 )
-from yolofast.track.trackers.matching import Pairs
+from yolofast.track.trackers.matching import MatchedPairs
 from yolofast.track.trackers.state import (
     array_of,
     columns_of,
@@ -30,7 +30,7 @@ from yolofast.track.trackers.state import (
     settings_text,
     unusable,
 )
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Stage, Tracks
+from yolofast.track.trackers.tracks import AssociationStage, Bools, Floats, Ints, TrackerFrame, Tracks
 
 CLASSES = ("vote", "each", "agnostic")
 TICKS = 30.0
@@ -80,7 +80,7 @@ class Tracker(ABC):
         self.defects: frozenset[str] = frozenset(EVERY_DEFECT) if faithful else frozenset()
         self._in_frames = (1.0 if faithful else TICKS / frame_rate, 1.0)
         """Ticks of the clock, and frames, from one frame to the next."""
-        self.stages: list[Stage] | None = None
+        self.stages: list[AssociationStage] | None = None
         """Set it to a list to have every association of a frame recorded."""
         self._camera = CameraMotion(
             getattr(settings, "cmc_method", "none"), faithful=Defect.CORNERS_ON_OBJECTS in self.defects
@@ -139,7 +139,7 @@ class Tracker(ABC):
         if self.stages is not None:
             self.stages.clear()
         return self._step(
-            Frame(found, sure, kinds, labels is not None, looks, moved, elapsed, frames, self.clock, now, size)
+            TrackerFrame(found, sure, kinds, labels is not None, looks, moved, elapsed, frames, self.clock, now, size)
         )
 
     @abstractmethod
@@ -188,7 +188,7 @@ class Tracker(ABC):
         """Of so many tracks. If it raises, nothing has changed."""
 
     @abstractmethod
-    def _step(self, frame: Frame) -> Tracks: ...
+    def _step(self, frame: TrackerFrame) -> Tracks: ...
 
     @abstractmethod
     def _expected(self) -> Floats:
@@ -202,7 +202,7 @@ class Tracker(ABC):
         features = getattr(self.state, "features", None)
         return features.shape[1] if features is not None and len(features) and features.shape[1] else None
 
-    def _are_old(self, frame: Frame, oldest: Any) -> Bools | None:
+    def _are_old(self, frame: TrackerFrame, oldest: Any) -> Bools | None:
         """Which tracks were not seen for more than `oldest` ticks; None: there are none.
 
         One of the last frame is not too old because frames are rare: only if some are missing since.
@@ -250,7 +250,7 @@ class Tracker(ABC):
         return ids
 
     def _record(
-        self, name: str, rows: Bools, columns: Bools, pairs: Pairs, cost: Floats, limit: float, found: Ints
+        self, name: str, rows: Bools, columns: Bools, pairs: MatchedPairs, cost: Floats, limit: float, found: Ints
     ) -> None:
         if self.stages is None:
             return
@@ -259,13 +259,13 @@ class Tracker(ABC):
         took_part = rows[pairs.rows] & columns[pairs.columns]
         both = np.stack((pairs.rows, pairs.columns), axis=1)[took_part]
         state, taken = self.state, chosen[took_part]
-        stage = Stage(
+        stage = AssociationStage(
             name, state.ids.copy(), self._expected().copy(), state.labels.copy(), rows, columns.copy(), both,
             cost[took_part], limit, taken,
         )  # fmt: skip
         self.stages.append(stage)
 
-    def _vote(self, rows: Ints, seen: Ints, frame: Frame) -> None:
+    def _vote(self, rows: Ints, seen: Ints, frame: TrackerFrame) -> None:
         """The labels of tracks, after `rows` were matched to these detections."""
         if not frame.labelled:
             return
@@ -280,7 +280,7 @@ class Tracker(ABC):
         if Defect.FIRST_CLASS_WINS in self.defects:
             state.labels[rows[is_new]] = labels[is_new]
 
-    def _first_votes(self, born: Ints, frame: Frame) -> Floats:
+    def _first_votes(self, born: Ints, frame: TrackerFrame) -> Floats:
         """Makes room for them, too."""
         if self.classes != "vote":
             return np.zeros((0, len(born)))

@@ -28,7 +28,7 @@ class Tracks:
         return len(self.ids)
 
 
-class Frame(NamedTuple):
+class TrackerFrame(NamedTuple):
     """Checked detections, and when and from where they were seen."""
 
     boxes: Floats
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stage:
+class AssociationStage:
     """One association of a frame, kept if decisions are to be explained. Pairs that are not listed do not overlap."""
 
     name: str
@@ -77,7 +77,7 @@ class Stage:
     """Which pairs were."""
 
 
-class Columns:
+class TrackColumns:
     """Arrays that hold a value of each track, on the last axis; features, which are long, on the first."""
 
     def take(self, rows: Ints) -> None:

@@ -17,7 +17,7 @@ from yolofast.model.contract import Network
 from yolofast.optim.optimizer import BIASES
 from yolofast.optim.schedule import StepSettings
 from yolofast.train.data import Say, read_data, training_order
-from yolofast.train.families.family import Augmentation, EpochFacts, Explained, Range, Rules, family_of, rules_of
+from yolofast.train.families.family import Augmentation, EpochFacts, EpochRange, Explained, Rules, family_of, rules_of
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, PlannedSchedule, plan_of, planned
 from yolofast.train.finetune.plan_file import PlanSpec
 from yolofast.train.run import prepare_model
@@ -186,13 +186,13 @@ def _facts(
         epoch=epoch,
         phase=phase,
         lr={
-            scope.name: Range(first=rate_of(scope, phase, first), last=rate_of(scope, phase, last))
+            scope.name: EpochRange(first=rate_of(scope, phase, first), last=rate_of(scope, phase, last))
             for scope in scopes
             if scope.layers & set(phase.learning)
         },
-        bias_lr=Range(first=first.lr[BIASES], last=last.lr[BIASES]),
-        momentum=Range(first=first.momentum, last=last.momentum),
-        accumulate=Range(first=first.accumulate, last=last.accumulate),
+        bias_lr=EpochRange(first=first.lr[BIASES], last=last.lr[BIASES]),
+        momentum=EpochRange(first=first.momentum, last=last.momentum),
+        accumulate=EpochRange(first=first.accumulate, last=last.accumulate),
         updates=_updates(schedule, epoch, len(sizes), batches, first, last),
         images=sum(sizes[:batches]),
         chances={**{name: getattr(recipe, name) for name in CHANCES}, "mixup": recipe.mosaic * recipe.mixup},

@@ -47,7 +47,7 @@ class Augmentation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range:
+class EpochRange:
     """A value at the first and at the last batch of an epoch."""
 
     first: float
@@ -58,12 +58,12 @@ class Range:
 class EpochFacts:
     epoch: int
     phase: FreezePhase
-    lr: dict[str, Range]
+    lr: dict[str, EpochRange]
     """Of weights, by the name of the scope; those that are frozen are not there."""
-    bias_lr: Range
+    bias_lr: EpochRange
     """Of the scope that learns fastest."""
-    momentum: Range
-    accumulate: Range
+    momentum: EpochRange
+    accumulate: EpochRange
     updates: int
     images: int
     chances: dict[str, float]

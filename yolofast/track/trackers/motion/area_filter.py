@@ -13,7 +13,7 @@ from yolofast.track.trackers.motion import kalman
 from yolofast.track.trackers.motion.box_filters import centre_and_size
 from yolofast.track.trackers.motion.model import Gaps, Motion
 from yolofast.track.trackers.state import array_of
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackerFrame
 
 _ALONE = (1.0, 1.0, 0.1, 0.1), (0.01, 0.01, 1e-5, 0.0)
 """What a frame adds to the variances of position and velocity."""
@@ -55,7 +55,7 @@ class KalmanArea(Motion):
         self._filters, self._missed = self._filters.take(rows, 2), self._missed.take(rows, 2)
         self._place, self._seen = self._place.take(rows, 1), self._seen[rows]
 
-    def predict(self, frame: Frame, tracked: int, waiting: Bools | None) -> None:
+    def predict(self, frame: TrackerFrame, tracked: int, waiting: Bools | None) -> None:
         filters, elapsed = self._filters, frame.elapsed if waiting is None else np.where(waiting, 0.0, frame.elapsed)
         kalman.predict(filters, elapsed, _PROCESS_NOISE(filters.shape[2]))
         area = filters[0, 2]

@@ -9,7 +9,7 @@ import numpy as np
 from yolofast.track.trackers.motion import kalman
 from yolofast.track.trackers.motion.model import Gaps, Motion
 from yolofast.track.trackers.state import array_of
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackerFrame
 
 _HALF = np.array(0.5)
 """An array, because a call takes it faster than a number."""
@@ -71,7 +71,7 @@ class _Kalman(Motion):
         if self._blocks is not None:
             self._blocks = self._blocks.take(rows, -1)
 
-    def predict(self, frame: Frame, tracked: int, waiting: Bools | None) -> None:
+    def predict(self, frame: TrackerFrame, tracked: int, waiting: Bools | None) -> None:
         filters, elapsed = self._filters, frame.elapsed if waiting is None else np.where(waiting, 0.0, frame.elapsed)
         filters[1, self.size_velocities, tracked:] = 0.0
         noise = self.process.of(self._squared_size(filters[0]))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackerFrame
 
 
 class Gaps(NamedTuple):
@@ -52,7 +52,7 @@ class Motion(ABC):
         """Keeps these rows, in this order."""
 
     @abstractmethod
-    def predict(self, frame: Frame, tracked: int, waiting: Bools | None) -> None:
+    def predict(self, frame: TrackerFrame, tracked: int, waiting: Bools | None) -> None:
         """To the time of `frame`. The first `tracked` were seen in the last frame; `waiting` ones stay where they
         are."""
 

@@ -18,7 +18,7 @@ from yolofast.errors import UserError
 from yolofast.extensions import found
 from yolofast.track.trackers.motion.model import Gaps, Motion
 from yolofast.track.trackers.state import array_of
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints
+from yolofast.track.trackers.tracks import Bools, Floats, Ints, TrackerFrame
 
 _ROWS = 5
 _KEPT = _ROWS + 1
@@ -71,7 +71,7 @@ class TrackSSMMotion(Motion):
         if self._foreseen is not None:
             self._foreseen = self._foreseen[rows]
 
-    def predict(self, frame: Frame, tracked: int, waiting: Bools | None) -> None:
+    def predict(self, frame: TrackerFrame, tracked: int, waiting: Bools | None) -> None:
         foreseen, self._foreseen = self._foreseen, None
         self._time = frame.time
         self._predicted[:] = False
