@@ -128,7 +128,8 @@ class MotionTrainer:
             progress.best_fitness, progress.best_epoch = fitness, row[layout.EPOCH.name]
 
     def _diverged(self, what: str) -> UserError:
-        fix = f"lower --lr (it was {self.config.lr:g}); the state before this epoch is saved"
+        kept = "; the state before this epoch is saved" if self.progress.rows else ""
+        fix = f"lower --lr (it was {self.config.lr:g}){kept}"
         return UserError(what, where=self.recorder.folder, fix=fix)
 
     def _save(self, epoch: int) -> None:
