@@ -11,7 +11,6 @@ from pathlib import Path
 _NAME = "yolofast"
 _DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
 _UNITS = 86_400, 3600, 60, 1
-_HALF_LETTER = re.compile("[\ud800-\udfff]")
 
 
 def counted(count: int, noun: str) -> str:
@@ -49,11 +48,6 @@ def seconds_of(text: str) -> float:
     """Of `3h50m`, `90m`, `1d`, `45s`; 0 for anything else."""
     found = _DURATION.fullmatch(text.strip())
     return sum(float(n or 0) * unit for n, unit in zip(found.groups(), _UNITS, strict=True)) if found else 0.0
-
-
-def is_whole_text(text: str) -> bool:
-    """JSON and YAML can spell halves of letters (`\\ud800`), which cannot be printed, drawn or written."""
-    return _HALF_LETTER.search(text) is None
 
 
 def own_command(python: str = sys.executable) -> str:

@@ -230,7 +230,7 @@ def test_a_population_copies_the_best_and_ends_as_if_its_sweep_was_never_killed(
 def test_generations(place, monkeypatch):
     """`train --evolve`: each generation has other values than its parent, and the best ones are a file."""
     monkeypatch.setattr("yolofast.sweep.session._GENERATIONS", 3)
-    monkeypatch.setattr("yolofast.commands.train.evolve", partial(evolve, start=InProcess))
+    monkeypatch.setattr("yolofast.commands.sweep.evolve", partial(evolve, start=InProcess))
     assert main(["train", *flags(place, epochs=1, name="evolved"), "--evolve"]) == 0
     folder = place / "runs" / "evolve" / "evolved"
     found = results_of(SweepFolder.open(folder))

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, shorten
-from yolofast.files.budget import open_regular
+from yolofast.files.budget import is_whole_text, open_regular
 from yolofast.files.known_numbers import LONGEST_SIDE, as_id, stated_size
-from yolofast.words import is_whole_text
 
 _TRIED_NAMES = 20
 _HEAD, _BEFORE_JSON = 2**16, b" \t\r\n\xef\xbb\xbf"

@@ -13,9 +13,10 @@ from typing import Any
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, nearest, nearest_file, shorten
+from yolofast.files.budget import is_whole_text
 from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import ROOT, find_resource
-from yolofast.words import is_whole_text, own_command
+from yolofast.words import own_command
 
 SPLITS = ("train", "val", "test")
 IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})

@@ -14,6 +14,7 @@ together from several disks. The system's own folders are left out, and what is 
 import errno
 import io
 import os
+import re
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +29,13 @@ LARGEST_IMAGE = 2**28
 """Bytes: more than any that may be decoded has, without compression."""
 State = tuple[int, int]
 """Bytes and modification time in nanoseconds."""
+_HALF_LETTER = re.compile("[\ud800-\udfff]")
 _DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
+
+
+def is_whole_text(text: str) -> bool:
+    """JSON and YAML can spell halves of letters (`\\ud800`), which cannot be printed, drawn or written."""
+    return _HALF_LETTER.search(text) is None
 
 
 def open_regular(path: str | Path) -> BinaryIO:

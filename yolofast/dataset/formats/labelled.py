@@ -12,7 +12,7 @@ from typing import Any
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.yolo_labels import RowError, finite_number
 from yolofast.errors import UserError, shorten
-from yolofast.words import is_whole_text
+from yolofast.files.budget import is_whole_text
 
 PixelBox = tuple[float, float, float, float]
 """Left, top, right, bottom."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import is_whole_text
 from yolofast.structures import InputConvention, ValidationConvention
-from yolofast.words import is_whole_text
 
 IMAGES, PREDICTIONS, DETECTIONS, IMAGE = "images", "predictions", "detections", "image"
 """Tensors that every file has: what the network takes, and what it predicts; then the outputs and inputs around it."""

@@ -126,9 +126,11 @@ def joined(device: torch.device) -> Iterator[None]:
     # A thread still inside the store when the interpreter ends would abort the process.
     watch.join(_PATIENCE_WITH_THE_WATCH)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    dist.destroy_process_group()
+    # The shared model goes in circles, and has the group. If it were the last one to have it, gloo's threads would be
+    # waited for with Python's lock held, which they need to let go of their last sum: for ever, on busy machines.
+    gc.collect()
+    dist.destroy_process_group()  # its threads must end before we do
     _meeting = None
-    gc.collect()  # the model that was shared goes in circles, and has the group; its threads must end before we do
     _let_other_machines_leave_first()
 
 
