@@ -280,7 +280,6 @@ def test_tpe_tries_nothing_twice(read, monkeypatch, is_there):
     assert len(known) == 7
 
 
-
 @pytest.mark.parametrize(
     ("typed", "message"), [("data: shpaes", "did you mean 'shapes'"), ("weights: gone.pt", "there is no such file")]
 )

@@ -85,7 +85,7 @@ def prepare_batches(
     planner = Planner(index, images.sizes, recipe, *size, seed=config.seed, heads=heads, most_boxes=most_boxes)
     arranged = training_order(config, index, max(layout.strides), always_shuffled=rules.always_shuffled)
     if on_gpu:
-        pixels = device_pixels(images, device, max(workers_of(config), 1))
+        pixels = device_pixels(images, device, max(workers_of(config), 1), config.jpeg_decoder, say)
         format_ = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
         loader = DeviceLoader(
             planner, pixels, arranged.order, device, format_,
