@@ -68,16 +68,18 @@ class JpegImages:
     def encoded(self, images: Sequence[int]) -> list[npt.NDArray[np.uint8]]:
         """[bytes] of each JPEG, in host memory."""
         records = self._store.records[list(images)]
-        pieces = [self._data[start : start + length] for start, length in records[["start", "length"]].tolist()]
+        ends = zip(records["start"].tolist(), (records["start"] + records["length"]).tolist(), strict=True)
+        pieces = [self._data[start:end] for start, end in ends]
         if self._stream is not None:
             with torch.cuda.stream(self._stream):
                 together = torch.cat(pieces)
                 pinned = torch.empty(len(together), dtype=torch.uint8, pin_memory=True)
                 pinned.copy_(together, non_blocking=True)
                 self._stream.synchronize()
-            pieces = list(pinned.split(records["length"].tolist()))
-        found = zip(images, pieces, strict=True)
-        return [self.replaced[image] if image in self.replaced else piece.numpy() for image, piece in found]
+            found = np.split(pinned.numpy(), np.cumsum(records["length"])[:-1])
+        else:
+            found = [piece.numpy() for piece in pieces]
+        return [self.replaced.get(image, jpeg) for image, jpeg in zip(images, found, strict=True)]
 
     def image(self, index: int) -> Image:
         image = decoded_jpeg(self.encoded([index])[0])
@@ -247,7 +249,8 @@ def open_images(
         choice = StoreChoice("off", f"{error.where} cannot be written: {error.__cause__.strerror}")
         say(f"images: cache {choice.kind} instead ({choice.reason})")
         return FileImages(index, width, height, augmented), choice
-    in_file = images = JpegImages(store) if job is jpeg else open_packed(store)
+    images: PackedImages | JpegImages = JpegImages(store) if job is jpeg else open_packed(store)
+    in_file = images
     in_ram = choice.kind in ("ram", "jpeg-ram") and not shared
     if isinstance(images, PackedImages):
         if choice.kind == "gpu":
