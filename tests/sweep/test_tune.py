@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import pickle
 import re
 import shutil
 import sys
@@ -93,6 +94,17 @@ def test_a_copy_continues_from_another_trial_with_other_values(tune, place):  # 
     assert run.results.text["train/box_loss"][0] == first.text["train/box_loss"][0], "its parent's"
     with pytest.raises(UserError, match="cannot continue with other settings than its parent's: batch_size is 8"):
         trial({"lr0": 0.004, "batch_size": 4})
+
+
+def test_it_travels_to_other_processes(tune, place, monkeypatch):  # noqa: F811
+    """Ray sends functions by value; the data lie where the program was started, and Tune changes the folder."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    sent = cloudpickle.dumps(small(epochs=1))
+    (place / "elsewhere").mkdir()
+    monkeypatch.setattr(module.subprocess, "run", lambda words, cwd, **_: CompletedProcess(words, 2 + (cwd == place)))
+    monkeypatch.chdir(place / "elsewhere")
+    with pytest.raises(UserError, match=f"{place}/runs/tune/yolofast_0.txt: exit code 3"):
+        pickle.loads(sent)({"lr0": 0.002})
 
 
 def test_what_tune_is_told_when_a_trial_fails(tune):
