@@ -61,6 +61,7 @@ def test_an_image_that_the_device_cannot_decode_is_decoded_by_the_host(images, f
     for one, number in zip(bytes_of(DecodedPixels(images, CPU, decode), [0, 1, 2]), (0, 1, 2), strict=True):
         np.testing.assert_array_equal(one, images.image(number).reshape(-1))
     assert asked == ([3, 1, 1, 1] if fault == "refuses" else [3])
+    assert DecodedPixels(images, CPU, decode)._by_host(1).is_contiguous(), "as the kernel reads planes"
 
 
 def test_the_decoder_is_a_choice_and_is_said(images, monkeypatch):

@@ -161,7 +161,7 @@ class DecodedPixels:
     def _by_host(self, image: int) -> Tensor:
         """The decoder that the store was made with, which says what is wrong with an image."""
         pixels = torch.from_numpy(self._images.image(image))
-        return pixels.permute(2, 0, 1).flip(0).to(self._device)
+        return pixels.permute(2, 0, 1).flip(0).contiguous().to(self._device)
 
 
 class StagedPixels:
