@@ -73,6 +73,8 @@ def prepare_batches(
     on_gpu = gpu_makes_batches(config, device)
     if word := idle_flags(config, on_gpu):
         say(f"loader: {word}")
+    if config.jpeg_decoder == "nvjpeg" and not on_gpu:
+        say("images: --jpeg-decoder nvjpeg has no effect, there is no GPU to decode them")
     augmentation = rules.augmentation
     size = augmentation.width, augmentation.height
     images = open_images_together(
