@@ -152,7 +152,8 @@ def _held_memory() -> Iterator[None]:
     words = [sys.executable, "-c", _HOLD, str(_ROOM_GIB)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdin is not None and holder.stdout is not None
-        holder.stdout.readline()
+        if holder.stdout.readline() != "held\n":
+            print("| the memory could not be held: the next row has all of the GPU | | | | | | |", flush=True)
         try:
             yield
         finally:
