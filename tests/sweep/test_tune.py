@@ -125,7 +125,7 @@ def test_the_example_of_the_page_runs_on_ray(place, monkeypatch):  # noqa: F811
     (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "trainable(" in block)
     for large, little in (
         ('data="data.yaml", cfg="yolov7-tiny", epochs=30',
-         f'data="shapes/data.yaml", cfg={NETWORK!r}, epochs=4, device="cpu", img=64, batch=8, workers=0'),
+         f'data="shapes/data.yaml", cfg={str(NETWORK)!r}, epochs=4, device="cpu", img=64, batch=8, workers=0'),
         ('{"gpu": 0.5}', '{"cpu": 1}'), ("num_samples=20", "num_samples=2"), ("max_t=30", "max_t=4"),
     ):  # fmt: skip
         assert large in code
