@@ -23,7 +23,6 @@ import torch.distributed.nn.functional
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
-from yolofast.config.common import Gear
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
@@ -281,12 +280,3 @@ def check_devices(config: TrainConfig) -> str:
     for number in config.devices:
         device_of(number, config.device)
     return config.device.removeprefix("cuda:")
-
-
-def gear_of_ranks(gear: Gear, say: Callable[[str], None]) -> Gear:
-    """Several ranks run the step as written: graphs and compiled steps would have to contain their exchange."""
-    if world() == 1 or gear == "eager":
-        return gear
-    if gear != "auto":
-        say(f"gear: eager instead of {gear}, which runs on one GPU only")
-    return "eager"
