@@ -122,7 +122,7 @@ def largest_of_all(*numbers: int) -> list[int]:
     """Each of the numbers, as large as on any rank. Hosts meet for it, devices do not."""
     values = torch.tensor(numbers)
     agree_on_largest(values)
-    return values.tolist()  # type: ignore[no-any-return]
+    return values.tolist()
 
 
 def sum_over_ranks(values: Tensor) -> Tensor:

@@ -29,8 +29,8 @@ from yolofast.train.distributed.join import device_of_rank, in_turn
 from yolofast.train.families.family import Augmentation, rules_of
 from yolofast.train.finetune.freeze_plan import plan_of
 from yolofast.train.gears.compiling import compile_request
+from yolofast.train.gears.gear_box import gear_of_ranks
 from yolofast.train.gears.gears import EagerGear, GraphGear
-from yolofast.train.gears.ranks_gear_box import gear_of_ranks
 from yolofast.train.run import prepare_model, prepare_step
 from yolofast.train.step import StepKind, TrainStep
 

@@ -31,9 +31,9 @@ from yolofast.train.display import Display, LateLosses
 from yolofast.train.distributed.averaged_step import even_out, mean_losses
 from yolofast.train.distributed.join import call_off, is_called_off
 from yolofast.train.gears.compiling import compile_request
-from yolofast.train.gears.gear_box import GearBox, choose_gear
+from yolofast.train.gears.gear_box import GearBox, choose_gear, gear_of_ranks
 from yolofast.train.gears.gears import Gear
-from yolofast.train.gears.ranks_gear_box import RanksGearBox, gear_of_ranks
+from yolofast.train.gears.ranks_gear_box import RanksGearBox
 from yolofast.train.guard import Course, EpochOutOfMemoryError, NanGuard, divergence_warning
 from yolofast.train.record import Recorder
 from yolofast.train.run import Run

@@ -11,6 +11,7 @@ Buckets are added up in one order, the same on all ranks whichever gradient come
 of the buckets' memory, which stays where it is.
 """
 
+import weakref
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -34,12 +35,11 @@ class AveragedGradients:
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self._buckets = [_Bucket(some) for some in buckets_of(parameters)]
         self._places = {id(p): place for place, bucket in enumerate(self._buckets) for p in bucket.parameters}
-        hooks = (
-            parameter.register_post_accumulate_grad_hook(partial(self._arrived, place))  # type: ignore[arg-type]
-            for place, bucket in enumerate(self._buckets)
-            for parameter in bucket.parameters
-        )
-        self._hooks = list(hooks)
+        arrived = partial(_arrived, weakref.ref(self))  # torch hides hooks from those who collect circles
+        self._hooks: list[Any] = [
+            parameter.register_post_accumulate_grad_hook(arrived)  # type: ignore[no-untyped-call]
+            for parameter in parameters
+        ]
         self._listens, self._next = False, 0
         self._sums: list[Any] = []
 
@@ -69,10 +69,11 @@ class AveragedGradients:
             for parameter, mean in zip(bucket.parameters, bucket.means, strict=True):
                 parameter.grad = mean
 
-    def _arrived(self, place: int, parameter: Tensor) -> None:
+    def arrived(self, parameter: Tensor) -> None:
+        """Its gradient is there."""
         if not self._listens:
             return
-        self._buckets[place].missing -= 1
+        self._buckets[self._places[id(parameter)]].missing -= 1
         while self._next < len(self._buckets) and self._buckets[self._next].missing == 0:
             self._add_up_next()
 
@@ -85,13 +86,19 @@ class AveragedGradients:
         self._sums.append(dist.all_reduce(bucket.memory, async_op=True))
 
 
+def _arrived(averaged: "weakref.ref[AveragedGradients]", parameter: Tensor) -> None:
+    own = averaged()
+    if own is not None:
+        own.arrived(parameter)
+
+
 class _Bucket:
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.parameters, self.missing = parameters, len(parameters)
         self.memory = torch.zeros(
             sum(p.numel() for p in parameters), dtype=parameters[0].dtype, device=parameters[0].device
         )
-        self._rows = self.memory.split([p.numel() for p in parameters])
+        self._rows = torch.split(self.memory, [p.numel() for p in parameters])
         self.means = [row.as_strided(p.shape, p.stride()) for row, p in zip(self._rows, parameters, strict=True)]
 
     def fill(self) -> None:

@@ -122,8 +122,8 @@ def joined(device: torch.device) -> Iterator[None]:
         _leave_in_trouble(error, watch)
     finally:
         watch.stop()
-    # A thread still inside the store when the interpreter ends would abort the process.
-    watch.join(_PATIENCE_WITH_THE_WATCH)
+        # A thread still inside the store when the interpreter ends would abort the process.
+        watch.join(_PATIENCE_WITH_THE_WATCH)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # The shared model goes in circles, and has the group. If it were the last one to have it, gloo's threads would be
     # waited for with Python's lock held, which they need to let go of their last sum: for ever, on busy machines.

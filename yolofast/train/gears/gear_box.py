@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import torch
 
+from yolofast.config.common import Gear as GearSetting
 from yolofast.errors import in_one_line
 from yolofast.precision import device_is_lost
+from yolofast.ranks import reduces
 from yolofast.structures import Batch
 from yolofast.train.gears.compile_ahead import CompileAhead
 from yolofast.train.gears.compiling import compiled_loss_of
@@ -299,3 +301,19 @@ def choose_gear(
     if at_once is not None:
         box.settle(at_once)
     return box
+
+
+def gear_of_ranks(gear: GearSetting, device: torch.device, say: Callable[[str], None], *, sync_bn: bool) -> GearSetting:
+    """Of several ranks `auto` is a captured step on GPUs, and the step as written on CPUs. Nothing is compiled."""
+    if not reduces() or gear == "eager":
+        return gear
+    if device.type != "cuda":
+        if gear != "auto":
+            say(f"gear: eager instead of {gear}, which several processes run on GPUs only")
+        return "eager"
+    if sync_bn:
+        say("gear: eager, because BatchNorm over all GPUs (--sync-bn) cannot be captured")
+        return "eager"
+    if gear == "compile":
+        say("gear: graph of the step as written instead of compile, which runs on one GPU only")
+    return "graph"

@@ -11,32 +11,13 @@ rank that fails leaves nobody waiting: the hosts meet once more, and where one h
 
 from collections.abc import Callable
 
-import torch
-
-from yolofast.config.common import Gear as GearSetting
 from yolofast.errors import in_one_line
 from yolofast.precision import device_is_lost
-from yolofast.ranks import largest_of_all, reduces
+from yolofast.ranks import largest_of_all
 from yolofast.structures import Batch
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import GraphGear, GraphPool, padding_slots_of, with_padding_slots
 from yolofast.train.step import StepKind, TrainStep
-
-
-def gear_of_ranks(gear: GearSetting, device: torch.device, say: Callable[[str], None], *, sync_bn: bool) -> GearSetting:
-    """Of several ranks `auto` is a captured step on GPUs, and the step as written on CPUs. Nothing is compiled."""
-    if not reduces() or gear == "eager":
-        return gear
-    if device.type != "cuda":
-        if gear != "auto":
-            say(f"gear: eager instead of {gear}, which several processes run on GPUs only")
-        return "eager"
-    if sync_bn:
-        say("gear: eager, because BatchNorm over all GPUs (--sync-bn) cannot be captured")
-        return "eager"
-    if gear == "compile":
-        say("gear: graph of the step as written instead of compile, which runs on one GPU only")
-    return "graph"
 
 
 class RanksGearBox(GearBox):
