@@ -122,8 +122,7 @@ def _in_a_row(parameter: Tensor) -> Tensor:
 
 def buckets_of(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
     """In the order in which a backward pass gives gradients: about the reverse of that in which layers are used."""
-    total = sum(p.nbytes for p in parameters)
-    room = min(max(total // PARTS, SMALLEST), LARGEST)
+    room = bucket_bytes(sum(p.nbytes for p in parameters))
     buckets: list[list[Tensor]] = []
     taken = 0
     for parameter in reversed(parameters):
@@ -134,3 +133,8 @@ def buckets_of(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
         buckets[-1].append(parameter)
         taken += parameter.nbytes
     return buckets
+
+
+def bucket_bytes(total: int) -> int:
+    """At most in a bucket, of so many bytes in all."""
+    return min(max(total // PARTS, SMALLEST), LARGEST)

@@ -1,8 +1,8 @@
 """The gear of several ranks: a step captured with its sums over the ranks, which all of them replay together.
 
 NCCL wants a sum to be captured on all ranks or on none, and a graph to be launched by all. So the hosts meet before
-each step, which takes a tenth of a millisecond while devices are some steps behind. They take as many padding slots as
-the fullest part of the batch has. Unless all parts have the usual shape, all ranks run the step as written.
+each step, while devices are some steps behind (two on a busy CPU took 0.2 ms). They take as many padding slots as the
+fullest part of the batch has. Unless all parts have the usual shape, all ranks run the step as written.
 
 A sort of step runs as written when it first comes: it learns, and connections, kernels and plans are there afterwards,
 none of which can be made in a capture. When it comes again it is captured, by which nothing is computed or sent. So a
