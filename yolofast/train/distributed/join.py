@@ -101,7 +101,7 @@ def _form_group(device: torch.device, store: Store, place: RankPlace) -> None:
 def group_of_one(device: torch.device) -> Iterator[None]:
     """This process is a group of its own, and adds up what several ranks would: to test that, and to measure it."""
     if device.type == "cuda":
-        torch.cuda.set_device(device)
+        torch.cuda.set_device(device.index or 0)
     _form_group(device, HashStore(), RankPlace())
     try:
         with reducing_alone():
