@@ -1,12 +1,21 @@
 """SGD with Nesterov momentum: the arithmetic of `torch.optim.SGD`, and a test compares the two."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
+from yolofast.optim.one_kernel import AddressTable, sgd_in_one, table_of
 from yolofast.optim.optimizer import Optimizer
+from yolofast.precision import kernels_for
 
 
 class Sgd(Optimizer):
     kinds = ("velocity",)
+
+    def __init__(self, groups: Sequence[dict[str, Any]]) -> None:
+        super().__init__(groups)
+        self._tables: dict[int, AddressTable | None] = {}
 
     @torch.no_grad()
     def step(self) -> None:
@@ -14,6 +23,9 @@ class Sgd(Optimizer):
             if not params:
                 continue
             grads, velocity, decay = self._gradients(group), self._state["velocity"][group], self._decay[group]
+            if (table := self._table(group)) is not None:
+                sgd_in_one(table, grads, self.lr[group], self.momentum, decay)
+                continue
             if decay:
                 torch._foreach_add_(grads, params, alpha=decay)
             torch._foreach_mul_(velocity, self.momentum)
@@ -23,3 +35,10 @@ class Sgd(Optimizer):
             torch._foreach_add_(ahead, grads)
             torch._foreach_mul_(ahead, self.lr[group])
             torch._foreach_sub_(params, ahead)
+
+    def _table(self, group: int) -> AddressTable | None:
+        if not kernels_for(self.momentum):
+            return None
+        if group not in self._tables:
+            self._tables[group] = table_of(self._params[group], self._state["velocity"][group])
+        return self._tables[group]

@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from yolofast.optim.one_kernel import in_a_row
 from yolofast.ranks import world
 
 LARGEST, SMALLEST = 25 * 2**20, 2**20
@@ -103,21 +104,12 @@ class _Bucket:
 
     def fill(self) -> None:
         """With this rank's own gradients, by one kernel for all that are there."""
-        there = [(row, p) for row, p in zip(self._rows, self.parameters, strict=True) if p.grad is not None]
+        own = zip(self._rows, self.parameters, strict=True)
+        there = [(row, in_a_row(p.grad, p)) for row, p in own if p.grad is not None]
         if len(there) < len(self.parameters):
             self.memory.zero_()
         if there:
-            torch._foreach_copy_([row for row, _ in there], [_in_a_row(p) for _, p in there])
-
-
-def _in_a_row(parameter: Tensor) -> Tensor:
-    """Its gradient as numbers in the order in which the parameter's lie in memory."""
-    gradient = parameter.grad
-    assert gradient is not None
-    sides = zip(parameter.shape, parameter.stride(), gradient.stride(), strict=True)
-    if not all(size == 1 or own == its for size, own, its in sides):
-        gradient = torch.empty_like(parameter).copy_(gradient)
-    return gradient.as_strided((gradient.numel(),), (1,))
+            torch._foreach_copy_([row for row, _ in there], [gradient for _, gradient in there])
 
 
 def buckets_of(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
