@@ -49,8 +49,8 @@ from yolofast.precision import device_of
 from yolofast.train.distributed.join import group_of_one
 from yolofast.train.families.family import completed
 from yolofast.train.gears.compiling import compiled_loss_of
+from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import EagerGear, Gear, GraphGear, Pace
-from yolofast.train.gears.ranks_gear_box import RanksGearBox
 from yolofast.train.run import Run, prepare_run
 from yolofast.train.step import StepKind
 
@@ -99,7 +99,7 @@ def gear_of(run: Run, name: str) -> Gear:
     if name == "eager" or run.step.precision.device.type == "cpu":
         return EagerGear(run.step)
     if name == RANKS:
-        return RanksGearBox(run.step, run.images_per_step, 10**6, lambda text: print(text, file=sys.stderr))
+        return GearBox(run.step, "graph", run.images_per_step, 10**6, lambda text: print(text, file=sys.stderr))
     return GraphGear(run.step, compiled_loss_of(run.step) if name == "graph" else None)
 
 
@@ -223,7 +223,7 @@ def ready_and_timed(args: argparse.Namespace) -> None:
         one_epoch(run, gear, 0)
         ready = time.perf_counter() - begun
         print(json.dumps({**timed(run, gear, seconds), "ready": ready}), flush=True)
-    if isinstance(gear, RanksGearBox):
+    if isinstance(gear, GearBox):
         gear.close()
     run.close()
 

@@ -10,7 +10,6 @@ from yolofast.train.distributed.averaged_step import distribute
 from yolofast.train.distributed.join import group_of_one
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import EagerGear
-from yolofast.train.gears.ranks_gear_box import RanksGearBox
 
 KINDS = [ALONE] * 4 + [ADDED, ADDED_UP] * 4
 GPU = torch.device("cuda", 0)
@@ -44,14 +43,11 @@ def trained(make_gear, kinds, precision="bf16"):
     return losses, [tensor.clone() for tensor in step.tensors()], begun, now
 
 
-def plain_box(step):
+def graph_box(step):
+    """Inside a group its ranks meet, and the first step runs as written."""
     box = GearBox(step, "graph", BATCH, 100, print, one_shape=False)
     box.compile_nothing()
     return box
-
-
-def ranks_box(step):
-    return RanksGearBox(step, BATCH, 100, print, one_shape=False)
 
 
 def assert_same_bits(one, other):
@@ -62,10 +58,10 @@ def assert_same_bits(one, other):
 @pytest.mark.parametrize("precision", ["bf16", "fp32"])
 def test_gradients_added_up_in_a_graph_are_those_of_one_process(precision):
     """Counts are its own here: those of the whole batch divide in another order."""
-    alone = trained(plain_box, KINDS, precision)
-    assert_same_bits(trained(plain_box, KINDS, precision), alone)
+    alone = trained(graph_box, KINDS, precision)
+    assert_same_bits(trained(graph_box, KINDS, precision), alone)
     with group_of_one(GPU), each_for_itself():
-        found = trained(ranks_box, KINDS, precision)
+        found = trained(graph_box, KINDS, precision)
     assert found[3] == alone[3] == "graph"
     assert_same_bits(found, alone)
 
@@ -73,17 +69,17 @@ def test_gradients_added_up_in_a_graph_are_those_of_one_process(precision):
 def test_a_replay_asks_the_host_for_no_sum():
     """What comes first runs as written, what comes again is captured, and then replayed."""
     with group_of_one(GPU), each_for_itself():
-        begun = trained(ranks_box, [ALONE] * 6)[2]
+        begun = trained(graph_box, [ALONE] * 6)[2]
     assert begun[0] == begun[1] > 1 and begun[2:] == [0] * 4
 
 
 def test_counts_of_the_whole_batch_are_added_up_in_a_graph_too():
     with group_of_one(GPU):
-        captured = trained(ranks_box, KINDS)
+        captured = trained(graph_box, KINDS)
         written = trained(lambda step: EagerGear(step, worth_tuning=lambda batch: False), KINDS)
     assert captured[3] == "graph"
     assert_same_bits(captured, written)
-    assert captured[0][0] == pytest.approx(trained(plain_box, KINDS[:1])[0][0], rel=1e-5)
+    assert captured[0][0] == pytest.approx(trained(graph_box, KINDS[:1])[0][0], rel=1e-5)
 
 
 def test_a_step_that_cannot_be_captured_runs_as_written():
@@ -99,7 +95,7 @@ def test_a_step_that_cannot_be_captured_runs_as_written():
             return terms
 
         step.criterion = asking
-        box = RanksGearBox(step, BATCH, 100, said.append, one_shape=False)
+        box = GearBox(step, "graph", BATCH, 100, said.append, one_shape=False)
         for number in range(4):
             box.run(batch(number), ALONE)
         assert box.now == "eager" and len(said) == 1 and "all ranks continue in a lower gear" in said[0], said

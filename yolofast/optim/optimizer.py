@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from yolofast.extensions import OPTIMIZERS, found
-from yolofast.optim.one_kernel import average_in_one, table_of
+from yolofast.optim.one_kernel import AddressTable, average_in_one, table_of
 from yolofast.precision import kernels_for
 
 YOLOV7_DECAY = 0.9999
@@ -74,6 +74,8 @@ class Optimizer(ABC):
         device = next(p.device for params in self._params for p in params)
         self.lr = [torch.zeros((), device=device) for _ in groups]
         self.momentum = torch.zeros((), device=device)
+        self._tables: dict[int, AddressTable | None] = {}
+        """By group, of those kinds whose update is one kernel."""
 
     @abstractmethod
     def step(self) -> None: ...

@@ -1,8 +1,5 @@
 """SGD with Nesterov momentum: the arithmetic of `torch.optim.SGD`, and a test compares the two."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import torch
 
 from yolofast.optim.one_kernel import AddressTable, sgd_in_one, table_of
@@ -12,10 +9,6 @@ from yolofast.precision import kernels_for
 
 class Sgd(Optimizer):
     kinds = ("velocity",)
-
-    def __init__(self, groups: Sequence[dict[str, Any]]) -> None:
-        super().__init__(groups)
-        self._tables: dict[int, AddressTable | None] = {}
 
     @torch.no_grad()
     def step(self) -> None:

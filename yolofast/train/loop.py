@@ -22,7 +22,7 @@ from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
 from yolofast.precision import memory_ran_out
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
-from yolofast.ranks import reduces, wait_for_all
+from yolofast.ranks import wait_for_all
 from yolofast.runs import layout
 from yolofast.structures import Batch
 from yolofast.train.batch_record import BatchRecord
@@ -33,7 +33,6 @@ from yolofast.train.distributed.join import call_off, is_called_off
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.gears.gear_box import GearBox, choose_gear, gear_of_ranks
 from yolofast.train.gears.gears import Gear
-from yolofast.train.gears.ranks_gear_box import RanksGearBox
 from yolofast.train.guard import Course, EpochOutOfMemoryError, NanGuard, divergence_warning
 from yolofast.train.record import Recorder
 from yolofast.train.run import Run
@@ -101,8 +100,6 @@ def gear_of(run: Run, steps: int, say: Callable[[str], None], at_once: Batch | N
     """For so many steps; `at_once` as in `choose_gear`."""
     requested, device = compile_request(run.config.gear).gear, run.step.precision.device
     gear = gear_of_ranks(requested, device, say, sync_bn=run.config.sync_bn)
-    if gear == "graph" and reduces():
-        return RanksGearBox(run.step, run.images_per_step, steps, say, one_shape=run.one_shape)
     return choose_gear(gear, run.step, run.images_per_step, steps, say, one_shape=run.one_shape, at_once=at_once)
 
 

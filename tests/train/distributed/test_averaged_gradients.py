@@ -20,7 +20,7 @@ from yolofast.train.distributed.launch import launch
 from yolofast.train.gears import gears
 from yolofast.train.gears.gear_box import gear_of_ranks
 from yolofast.train.gears.gears import EagerGear, with_padding_slots
-from yolofast.train.gears.ranks_gear_box import RanksGearBox
+from yolofast.train.gears.ranks_gear import RanksGear
 from yolofast.train.step import StepKind, TrainStep
 
 ALONE, ADDED, ADDED_UP = StepKind(False, True), StepKind(True, False), StepKind(True, True)
@@ -142,14 +142,13 @@ def geared(failing):
     step, said, nows = small_step(), [], []
     distribute(step)
     Graph.failing, Graph.replayed = failing, []
-    box = RanksGearBox(step, 2, 10, said.append)
-    box._pool = SimpleNamespace(handle=None)
-    box._plain._pool = box._pool
+    gear = RanksGear(step, 2, said.append)
+    gear._graph._pool = SimpleNamespace(handle=None)
     for number, slots in enumerate((3, 3, 3, 3 + 2 * rank(), 5, 5, 3)):
         part = HALVES[rank()] if number != 2 else (slice(0, 2), slice(2, 3))[rank()]
-        box.run(batch(number, part, slots), ALONE)
-        nows.append(box.now)
-    box.close()
+        gear.run(batch(number, part, slots), ALONE)
+        nows.append(gear.now)
+    gear.close()
     return {"said": said, "now": nows, "replayed": Graph.replayed, "weights": weights_of(step)}
 
 

@@ -32,6 +32,7 @@ from yolofast.train.gears.gears import (
     tried_only,
     with_padding_slots,
 )
+from yolofast.train.gears.ranks_gear import RanksGear
 from yolofast.train.step import StepKind, TrainStep
 
 WORTH_COMPILING = 300.0
@@ -80,6 +81,10 @@ class GearBox:
         self._ahead_for: _Sort | None = None
         self._ahead_slots: tuple[int, ...] = ()
         self._pace = Pace(step.precision.device)
+        self._ranks: RanksGear | None = None
+        if name == "graph" and reduces():
+            self._ranks = RanksGear(step, images, say, self._worth_tuning)
+            self.compile_nothing()
         self.now = "eager" if self._plain is self._eager else "graph"
         """The gear in which the last batch of the usual size ran."""
         self.graph_failed, self.compile_failed = "", ""
@@ -106,6 +111,10 @@ class GearBox:
         self._pace.step_queued()
 
     def _run(self, batch: Batch, kind: StepKind) -> None:
+        if self._ranks is not None:
+            self._ranks.run(batch, kind)
+            self.now = self._ranks.now
+            return
         if len(batch.images) != self._images:
             self._run_short(batch, kind)
             return
@@ -146,6 +155,8 @@ class GearBox:
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
+        if self._ranks is not None:
+            self._ranks.close()
 
     def _run_compiled(self, batch: Batch, kind: StepKind) -> bool:
         slots: int | None = padding_slots_of(batch)

@@ -15,45 +15,44 @@ from yolofast.errors import in_one_line
 from yolofast.precision import device_is_lost
 from yolofast.ranks import largest_of_all
 from yolofast.structures import Batch
-from yolofast.train.gears.gear_box import GearBox
-from yolofast.train.gears.gears import GraphGear, GraphPool, padding_slots_of, with_padding_slots
+from yolofast.train.gears.gears import EagerGear, GraphGear, WorthTuning, padding_slots_of, with_padding_slots
 from yolofast.train.step import StepKind, TrainStep
 
 
-class RanksGearBox(GearBox):
+class RanksGear:
     """`run` makes a step of this rank's part of a batch; all ranks call it at once."""
 
     def __init__(
-        self, step: TrainStep, images: int, steps: int, say: Callable[[str], None], *, one_shape: bool = True
+        self, step: TrainStep, images: int, say: Callable[[str], None], worth_tuning: WorthTuning = lambda batch: True
     ) -> None:
-        super().__init__(step, "graph", images, steps, say, one_shape=one_shape)
-        self.compile_nothing()
+        """`images` are usual in this rank's part."""
+        self.step, self._images, self._say = step, images, say
+        self._eager = EagerGear(step, worth_tuning=worth_tuning)
+        self._graph: GraphGear | None = GraphGear(step, worth_tuning=worth_tuning)
         self._have_run: set[tuple[object, ...]] = set()
+        self.now = "eager"
+        """The gear in which the last batch ran whose parts all had the usual size."""
 
     def close(self) -> None:
         """Graphs hold on to the ranks' group, which ends after them."""
-        super().close()
-        self._plain, self._pool = self._eager, GraphPool()
+        self._graph = None
 
-    def _run(self, batch: Batch, kind: StepKind) -> None:
-        graph, padded = self._plain, self._alike(batch)
-        if isinstance(graph, GraphGear) and padded is not None and self._is_captured(graph, padded, kind):
-            graph.run(padded, kind)
+    def run(self, batch: Batch, kind: StepKind) -> None:
+        alike = None if self._graph is None else self._alike(batch)
+        if self._graph is not None and alike is not None and self._is_captured(self._graph, alike, kind):
+            self._graph.run(alike, kind)
             self.now = "graph"
             return
-        self._eager.run(batch if padded is None else padded, kind)
-        if padded is not None:
+        self._eager.run(batch if alike is None else alike, kind)
+        if alike is not None or self._graph is None:
             self.now = "eager"
 
     def _alike(self, batch: Batch) -> Batch | None:
         """With as many slots as those of all ranks; None unless all have the usual number of images, of one size."""
         shape = list(batch.images.shape)
-        usual = shape[0] == self._images
-        if self._plain is self._eager:
-            return batch if usual else None
         slots, *found = largest_of_all(padding_slots_of(batch), *shape, *(-side for side in shape))
         most, least = found[: len(shape)], [-side for side in found[len(shape) :]]
-        return with_padding_slots(batch, slots) if most == least and usual else None
+        return with_padding_slots(batch, slots) if most == least and shape[0] == self._images else None
 
     def _is_captured(self, graph: GraphGear, batch: Batch, kind: StepKind) -> bool:
         """Perhaps from now on."""
@@ -73,7 +72,7 @@ class RanksGearBox(GearBox):
             raise failure
         if not largest_of_all(failure is not None)[0]:
             return True
-        self._plain = self._eager
+        self.close()
         why = "a rank cannot capture its step" if failure is None else in_one_line(failure)
         self._say(f"gear: {why}; all ranks continue in a lower gear")
         return False
