@@ -18,7 +18,7 @@ from yolofast.train.distributed.averaged_step import distribute
 from yolofast.train.distributed.join import device_of_rank, group_of_one, joined
 from yolofast.train.distributed.launch import launch
 from yolofast.train.gears import gears
-from yolofast.train.gears.gear_box import gear_of_ranks
+from yolofast.train.gears.gear_box import GearBox, gear_of_ranks
 from yolofast.train.gears.gears import EagerGear, with_padding_slots
 from yolofast.train.gears.ranks_gear import RanksGear
 from yolofast.train.step import StepKind, TrainStep
@@ -248,6 +248,22 @@ def test_a_group_of_one_learns_the_same_bits():
         assert step.exchange is not None
         assert torch.equal(weights_of(step), alone)
     assert not reduces() and not dist.is_initialized() and learnt().exchange is None
+
+
+def test_a_gear_box_inside_a_group_is_that_of_its_ranks(monkeypatch):
+    monkeypatch.setattr(gears, "_Captured", Graph)
+    monkeypatch.setattr(Graph, "replayed", [], raising=False)
+    with group_of_one(torch.device("cpu")):
+        step, nows = small_step(), []
+        distribute(step)
+        box = GearBox(step, "graph", 4, 10, print)
+        box._ranks._graph._pool = SimpleNamespace(handle=None)
+        for number in range(4):
+            if number == 3:
+                box.close()  # as at the end: nothing may hold on to the group
+            box.run(batch(number), ALONE)
+            nows.append(box.now)
+        assert nows == ["eager", "graph", "graph", "eager"] and len(Graph.replayed) == 2
 
 
 def test_alone_nothing_is_added_up_unless_it_is_asked_for():
