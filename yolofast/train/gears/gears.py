@@ -88,31 +88,47 @@ class GraphGear:
         return len(self._graphs)
 
     def run(self, batch: Batch, kind: StepKind) -> None:
+        while not self.has(batch, kind):
+            self.capture(batch, kind)
+        self._graphs[self._key(batch, kind)].replay(batch, self.step.probe)
+
+    def has(self, batch: Batch, kind: StepKind) -> bool:
+        """Whether there is a graph for it."""
         if self._version != self.step.version:
             self._graphs.clear()  # they move other weights than are to be moved now
             self._version = self.step.version
+        return self._key(batch, kind) in self._graphs
+
+    def capture(self, batch: Batch, kind: StepKind, warm_up_runs: int = _WARM_UP_RUNS) -> None:
+        """Nothing is learnt. What has never run has to be run now: without it a graph has no memory to begin with."""
         probe = self.step.probe
-        timed = probe is not None and probe.in_graphs  # marks are part of a graph: a step that is timed has its own
-        key = (batch.images.shape, batch.images.dtype, batch.targets.valid.shape, kind, id(self.step.criterion), timed)
-        if key not in self._graphs:
-            try:
-                tuned = tuned_convolutions(self._worth_tuning(batch))
-                with tuned, nullcontext() if timed else without_probe(self.step):
-                    self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
-            except Exception:
-                if probe is None or not timed:
-                    raise
-                probe.in_graphs = False  # training continues without being looked into
-                self.run(batch, kind)
-                return
-            finally:
-                if probe is not None:
-                    probe.captured()  # or tried to: this was not a step like others
-        self._graphs[key].replay(batch, probe)
+        try:
+            tuned = tuned_convolutions(self._worth_tuning(batch))
+            with tuned, nullcontext() if self._timed else without_probe(self.step):
+                made = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle, warm_up_runs)
+            self._graphs[self._key(batch, kind)] = made
+        except Exception:
+            if probe is None or not self._timed:
+                raise
+            probe.in_graphs = False  # training continues without being looked into
+        finally:
+            if probe is not None:
+                probe.captured()  # or tried to: this was not a step like others
+
+    @property
+    def _timed(self) -> bool:
+        """Marks are part of a graph: a step that is timed has its own."""
+        return self.step.probe is not None and self.step.probe.in_graphs
+
+    def _key(self, batch: Batch, kind: StepKind) -> tuple[object, ...]:
+        images, slots = batch.images, padding_slots_of(batch)
+        return images.shape, images.dtype, slots, kind, id(self.step.criterion), self._timed
 
 
 class _Captured:
-    def __init__(self, step: TrainStep, batch: Batch, kind: StepKind, loss_of: LossOf | None, pool: Any) -> None:
+    def __init__(
+        self, step: TrainStep, batch: Batch, kind: StepKind, loss_of: LossOf | None, pool: Any, warm_up_runs: int
+    ) -> None:
         self._images = torch.empty_like(batch.images)
         self._targets = Targets(*(torch.empty_like(t) for t in parts_of(batch.targets)))
         self._fill(batch)
@@ -121,7 +137,7 @@ class _Captured:
             stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream), without_probe(step):
-                for _ in range(_WARM_UP_RUNS):
+                for _ in range(warm_up_runs):
                     step.run(self._images, self._targets, kind, loss_of)
             torch.cuda.current_stream().wait_stream(stream)
             self._graph = torch.cuda.CUDAGraph()
