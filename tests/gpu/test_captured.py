@@ -8,7 +8,11 @@ import torch
 
 from tests.detect import captured_comparisons as comparisons
 from tests.detect.seeing import picture, save_seeing
-from yolofast import Detector
+from yolofast import Detector, build_model
+from yolofast.checkpoint.save import model_content, save_checkpoint
+from yolofast.detect.captured import split
+from yolofast.detect.letterbox import Pictures
+from yolofast.evaluate.nms import Thresholds
 from yolofast.fused.conv_act import ConvAct
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -49,6 +53,30 @@ def test_the_same_objects_as_eagerly(count, tmp_path):
             np.testing.assert_allclose(ours.scores, wanted.scores, atol=1e-4)
     odd = graph.predict([picture(number, *size) for number, size in enumerate(SIZES)], conf=0.1)
     assert [(one.width, one.height) for one in odd] == [(width, height) for height, width in SIZES]
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_what_is_replayed_is_what_is_computed(precision, tmp_path):
+    """With all kernels: in two bytes, joined, of several batches, the last one not full."""
+    torch.manual_seed(0)
+    model = build_model("yolov7-tiny", nc=6)
+    with torch.no_grad():
+        for conv in model.head.m:
+            conv.weight.mul_(300)
+            conv.bias.zero_()
+    weights = save_checkpoint(tmp_path / "best.pt", model_content(model, config={"img_size": [64]}))
+    graph = Detector(weights, device="0", precision=precision, gear="graph")
+    captured, chosen = graph._captured, Thresholds(conf=0.25, iou=0.45, multi_label=False)
+    images = [picture(number, *SIZES[number % len(SIZES)]) for number in range(150)]
+    found = captured.detect(images, chosen)
+    assert len(found) == 150 and sum(map(len, found)) > 300
+    pictures = Pictures.room_for(64, sum(one.size for one in images), torch.device("cuda"))
+    host = Pictures.room_for(64, len(pictures.levels), None)
+    for start in (0, 64):
+        part = images[start : start + 64]
+        pictures.copy_from(host, host.put(part, captured.shape, captured.inputs, captured.threads))
+        for ours, wanted in zip(found[start:], split(captured.work(pictures, chosen).cpu().numpy()), strict=False):
+            assert np.array_equal(ours.boxes, wanted.boxes) and np.array_equal(ours.scores, wanted.scores)
 
 
 def test_other_thresholds_are_other_graphs_and_few_are_kept(tmp_path):

@@ -32,12 +32,12 @@ def score_kernel(
         usable = inside & (score > conf)
     else:
         one = tl.arange(0, BLOCK)
-        known = inside[:, None] & (one < CLASSES)[None, :]
+        known = (inside & (objectness > conf))[:, None] & (one < CLASSES)[None, :]  # the rest is not even read
         logits = tl.load(at[:, None] + 5 + one[None, :], known, float("-inf")).to(tl.float32)
         scores = tl.where(known, tl.sigmoid(logits) * objectness[:, None], -1.0)
         score, label = tl.max(scores, 1, return_indices=True, return_indices_tie_break_left=True)
         broken = tl.max((logits != logits).to(tl.int32), 1)
-        usable = inside & (objectness > conf) & (score > conf) & (broken == 0)
+        usable = inside & (score > conf) & (broken == 0)
     if CHOOSES:
         usable = usable & (tl.load(wanted_ptr + label, usable, 0) > 0)
     x0, y0 = tl.load(at, usable, 0.0).to(tl.float32), tl.load(at + 1, usable, 0.0).to(tl.float32)

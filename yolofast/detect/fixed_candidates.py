@@ -22,7 +22,8 @@ from yolofast.structures import RawMapReader
 PLACES = 4096
 """Of an image."""
 _NUMBERS, _CHUNK = 4096, 4096
-_MINE, _OTHERS = 64, 128
+_FEW_IMAGES = 8
+"""Of which more programs, each with less to do, rank the keys."""
 
 
 def fixed_candidates(raw: Sequence[Tensor], model: RawMapReader, chosen: Thresholds) -> Candidates:
@@ -85,8 +86,9 @@ def _by_kernels(raw: Sequence[Tensor], model: RawMapReader, chosen: Thresholds) 
     kernels.choose_kernel[(batch,)](
         scores, keys, entered, found.counts, total, most, CHUNKS=-(-total // _CHUNK), BLOCK=_CHUNK, num_warps=16
     )
-    kernels.rank_kernel[(-(-total // _MINE), batch)](
+    mine = 64 if batch <= _FEW_IMAGES else 256
+    kernels.rank_kernel[(-(-total // mine), batch)](
         keys, entered, scores, labels, boxes, found.scores, found.labels, found.boxes, total, most,
-        MINE=_MINE, OTHERS=_OTHERS,
+        MINE=mine, OTHERS=128,
     )  # fmt: skip
     return found

@@ -87,12 +87,12 @@ class ConvAct(nn.Module):
         if kernels_for(x):
             x = x.contiguous(memory_format=torch.channels_last)
             y = self._run(x, joint, dense, self._way(x))[:, : self.out_channels]
-            return y if self._rest is None else self._rest(y)  # type: ignore[no-any-return]
+            return y if self._rest is None else self._rest(y)
         y = F.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
         y = self.act(y[:, : self.out_channels])
         if joint is not None:
             joint.copy_(y)
-        return y
+        return y  # type: ignore[no-any-return]
 
     def _run(self, x: Tensor, joint: Tensor | None, dense: bool, way: Way) -> Tensor:
         from yolofast.fused import _conv_kernel as kernels
