@@ -31,8 +31,9 @@ from benchmarks.timing import captured, environment, median_ms
 from yolofast import build_model
 from yolofast.boxes import cxcywh_to_xyxy
 from yolofast.checkpoint.save import model_content, save_checkpoint
-from yolofast.detect.captured import CapturedDetector, detections_in_rows
+from yolofast.detect.captured import CapturedDetector
 from yolofast.detect.detector import DetectionFilter, ImageDetector
+from yolofast.detect.fixed_candidates import detections_in_rows
 from yolofast.detect.letterbox import Pictures, letterbox
 from yolofast.evaluate.nms import Thresholds
 from yolofast.export.formats.contract import DecodedNetwork

@@ -110,8 +110,19 @@ def compare_candidates(device):
                 wanted = candidates.of_predictions(decode(raw, reader), chosen)
                 candidates.PLACES = kept
                 compare_found(ours, wanted, (kind, nc, most, memory, chosen))
+                compare_rows(ours, replace(chosen, max_detections=7), device)
                 compared += int(ours.counts.sum())
     assert compared > 2000
+
+
+def compare_rows(found, chosen, device):
+    pictures = Pictures.room_for(2, 8, torch.device(device))
+    pictures.sizes.copy_(torch.tensor([[90, 50, 90, 50, 3, 0], [40, 30, 80, 60, 0, 11]]))
+    pictures.scales.copy_(torch.tensor([[1.0, 1.0], [0.5, 0.5]]))
+    ours = candidates.detections_in_rows(found, pictures, chosen)
+    with without_kernels():
+        assert torch.equal(ours, candidates.detections_in_rows(found, pictures, chosen))
+    assert ours.shape == (2, 7, 6) and bool(ours[..., 4].any()) == bool(found.counts.any())
 
 
 def compare_found(ours, wanted, case):

@@ -1,4 +1,4 @@
-"""The kernels of `fixed_candidates`, in a file of its own because importing it needs Triton."""
+"""The kernels of `fixed_candidates`, before and behind suppression, in a file of its own: importing it needs Triton."""
 
 # ruff: noqa: ANN001, ANN202
 # mypy: ignore-errors
@@ -135,3 +135,24 @@ def rank_kernel(
     tl.store(best_labels_ptr + to, tl.load(labels_ptr + row, kept, 0).to(tl.int64), kept)
     for corner in tl.static_range(4):
         tl.store(best_boxes_ptr + to * 4 + corner, tl.load(boxes_ptr + row * 4 + corner, kept, 0.0), kept)
+
+
+@triton.jit
+def rows_kernel(
+    boxes_ptr, scores_ptr, labels_ptr, kept_ptr, counts_ptr, sizes_ptr, scales_ptr, rows_ptr, places, most,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """What is kept of an image, in pixels of its picture; zeros behind it."""
+    image = tl.program_id(0).to(tl.int64)
+    number = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    used = number < tl.load(counts_ptr + image)
+    place = image * places + tl.load(kept_ptr + image * most + number, used, 0)
+    row = rows_ptr + (image * most + number) * 6
+    inside = number < most
+    for corner in tl.static_range(4):
+        pad = tl.load(sizes_ptr + image * 6 + 4 + corner % 2)
+        at = (tl.load(boxes_ptr + place * 4 + corner, used, 0.0) - pad) * tl.load(scales_ptr + image * 2 + corner % 2)
+        end = tl.load(sizes_ptr + image * 6 + corner % 2).to(tl.float32)
+        tl.store(row + corner, tl.where(used, tl.minimum(tl.maximum(at, 0.0), end), 0.0), inside)
+    tl.store(row + 4, tl.load(scores_ptr + place, used, 0.0), inside)
+    tl.store(row + 5, tl.load(labels_ptr + place, used, 0).to(tl.float32), inside)

@@ -15,12 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from yolofast.detect.fixed_candidates import fixed_candidates
+from yolofast.detect.fixed_candidates import detections_in_rows, fixed_candidates
 from yolofast.detect.inference import InferenceNetwork
 from yolofast.detect.letterbox import COPYING_THREADS, Pictures, letterbox
 from yolofast.errors import UserError
 from yolofast.evaluate.candidates import Candidates
-from yolofast.evaluate.greedy import greedy_suppression
 from yolofast.evaluate.nms import Thresholds
 from yolofast.export.formats.contract import DecodedNetwork
 from yolofast.model.contract import Network
@@ -34,19 +33,6 @@ _LEAST_BYTES = 2**21
 _IN_FLIGHT = 2
 _KEPT_GRAPHS = 8
 _WARM_UP_RUNS = 3
-
-
-def detections_in_rows(candidates: Candidates, pictures: Pictures, chosen: Thresholds) -> Tensor:
-    """`[B, most, 6]`: x1, y1, x2, y2 in pixels of the pictures, score, class; rows of zeros are none. Never waits."""
-    kept_BS, count_B = greedy_suppression(candidates, chosen.iou, agnostic=chosen.agnostic, most=chosen.max_detections)
-    used_BS = torch.arange(chosen.max_detections, device=kept_BS.device) < count_B[:, None]
-    boxes_BS4 = candidates.boxes.gather(1, kept_BS[..., None].expand(-1, -1, 4))
-    pads_B4 = pictures.sizes[:, 4:].repeat(1, 2)[:, None]
-    scales_B4, own_B4 = pictures.scales.repeat(1, 2)[:, None], pictures.sizes[:, :2].repeat(1, 2)[:, None]
-    boxes_BS4 = ((boxes_BS4 - pads_B4) * scales_B4).clamp(min=0).minimum(own_B4)
-    scores_BS, labels_BS = candidates.scores.gather(1, kept_BS), candidates.labels.gather(1, kept_BS)
-    rows = torch.cat((boxes_BS4, scores_BS[..., None], labels_BS[..., None].float()), dim=-1)
-    return torch.where(used_BS[..., None], rows, 0.0)
 
 
 class _Slot:

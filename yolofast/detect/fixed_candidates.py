@@ -1,9 +1,9 @@
-"""The candidates for suppression in a fixed number of places, so that a graph can be captured; nothing waits.
+"""Candidates for suppression, and what it keeps, in fixed numbers of places: a graph can be captured, nothing waits.
 
-The best come first, in the order of `evaluate.candidates`. As written all rows are decoded, which for 64 images are
-gigabytes of float32, of which some hundred rows are used. On a GPU three kernels read the raw maps once: the first
-finds each row's best class and decodes the box if its score counts, the second looks for the score that is just good
-enough, the third sorts what is at least as good, each row by counting the better ones.
+The best come first, in the order of `evaluate.candidates`. As written all rows are decoded. For 64 images those are
+gigabytes of float32, of which some hundred rows are used. On a GPU three kernels read the raw maps once. The first finds
+each row's best class, and decodes the box if its score counts. The second looks for the score that is just good enough.
+The third sorts what is at least as good: each row counts the better ones.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,9 @@ from torch import Tensor
 
 from yolofast.boxes import cxcywh_to_xyxy
 from yolofast.decoding import LARGEST_LOG_SIZE, decode
+from yolofast.detect.letterbox import Pictures
 from yolofast.evaluate.candidates import Candidates, best_of, class_scores
+from yolofast.evaluate.greedy import greedy_suppression
 from yolofast.evaluate.nms import Thresholds
 from yolofast.fused.norm_act import power_of_two
 from yolofast.precision import kernels_for
@@ -21,7 +23,7 @@ from yolofast.structures import RawMapReader
 
 PLACES = 4096
 """Of an image."""
-_NUMBERS, _CHUNK = 4096, 4096
+_NUMBERS, _CHUNK, _ROWS = 4096, 4096, 64
 _FEW_IMAGES = 8
 """Of which more programs, each with less to do, rank the keys."""
 
@@ -92,3 +94,26 @@ def _by_kernels(raw: Sequence[Tensor], model: RawMapReader, chosen: Thresholds) 
         MINE=mine, OTHERS=128,
     )  # fmt: skip
     return found
+
+
+def detections_in_rows(candidates: Candidates, pictures: Pictures, chosen: Thresholds) -> Tensor:
+    """`[B, most, 6]`: x1, y1, x2, y2 in pixels of the pictures, score, class; rows of zeros are none. Never waits."""
+    most = chosen.max_detections
+    kept_BS, count_B = greedy_suppression(candidates, chosen.iou, agnostic=chosen.agnostic, most=most)
+    if kernels_for(candidates.boxes):
+        from yolofast.detect import _candidates_kernel as kernels
+
+        (batch, places), found = candidates.labels.shape, candidates.boxes.new_empty((len(kept_BS), most, 6))
+        kernels.rows_kernel[(batch, -(-most // _ROWS))](
+            candidates.boxes, candidates.scores, candidates.labels, kept_BS.contiguous(), count_B,
+            pictures.sizes, pictures.scales, found, places, most, BLOCK=_ROWS, enable_fp_fusion=False,
+        )  # fmt: skip
+        return found
+    used_BS = torch.arange(most, device=kept_BS.device) < count_B[:, None]
+    boxes_BS4 = candidates.boxes.gather(1, kept_BS[..., None].expand(-1, -1, 4))
+    pads_B4 = pictures.sizes[:, 4:].repeat(1, 2)[:, None]
+    scales_B4, own_B4 = pictures.scales.repeat(1, 2)[:, None], pictures.sizes[:, :2].repeat(1, 2)[:, None]
+    boxes_BS4 = ((boxes_BS4 - pads_B4) * scales_B4).clamp(min=0).minimum(own_B4)
+    scores_BS, labels_BS = candidates.scores.gather(1, kept_BS), candidates.labels.gather(1, kept_BS)
+    rows = torch.cat((boxes_BS4, scores_BS[..., None], labels_BS[..., None].float()), dim=-1)
+    return torch.where(used_BS[..., None], rows, 0.0)

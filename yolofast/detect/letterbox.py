@@ -25,7 +25,7 @@ except ImportError:  # Triton is not there on every platform
 
 COPYING_THREADS = 8
 _BLOCK = 1024
-_PIECE = 2**20
+_PIECE = 2**22
 """Bytes that are worth a thread of their own."""
 
 
