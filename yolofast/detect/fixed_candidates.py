@@ -1,9 +1,9 @@
 """Candidates for suppression, and what it keeps, in fixed numbers of places: a graph can be captured, nothing waits.
 
 The best come first, in the order of `evaluate.candidates`. As written all rows are decoded. For 64 images those are
-gigabytes of float32, of which some hundred rows are used. On a GPU three kernels read the raw maps once. The first finds
-each row's best class, and decodes the box if its score counts. The second looks for the score that is just good enough.
-The third sorts what is at least as good: each row counts the better ones.
+gigabytes of float32, of which some hundred rows are used. On a GPU three kernels read the raw maps once. The first
+finds each row's best class, and decodes the box if its score counts. The second looks for the score that is just good
+enough. The third sorts what is at least as good: each row counts the better ones.
 """
 
 from collections.abc import Sequence
