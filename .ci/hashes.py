@@ -24,8 +24,9 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 ROOT = Path(__file__).parents[1]
 INDEX = "https://pypi.org/simple"
 NOT_LISTED = ("torch", "yolofast")
-ALONE = ("trackeval",)
-"""Oracles of tests, installed without what they require: that would replace OpenCV by a build that needs a screen."""
+ALONE = ("executorch", "ruamel.yaml", "tabulate", "torchao", "trackeval")
+"""Installed for tests without what they require. TrackEval would replace OpenCV by a build that needs a screen;
+ExecuTorch would bring CoreML's converter and some twenty packages, of which exports import the three named here."""
 FILES = {
     "run.txt": "what running needs",
     "develop.txt": "what tests, linters and examples need in addition",

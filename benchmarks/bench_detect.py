@@ -9,12 +9,14 @@ network in half precision, and torchvision's `batched_nms` image by image. Witho
 be missing and that row is left out. The rows take turns in each round.
 
 The network is not trained. Its objectness is raised until a picture has some hundred candidates (`--objects`), so that
-suppression has work; the mean numbers of detections are printed. Stages of the captured work are timed by themselves.
+suppression has work; the numbers of candidates and detections are printed. Stages of the captured work are timed by
+themselves, each as a graph of its own, so that what launching takes is not counted. Under four minutes.
 """
 
 import argparse
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -25,14 +27,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.timing import environment, median_ms
+from benchmarks.timing import captured, environment, median_ms
 from yolofast import build_model
 from yolofast.boxes import cxcywh_to_xyxy
 from yolofast.checkpoint.save import model_content, save_checkpoint
-from yolofast.detect.captured import CapturedDetector, Pictures, fixed_detections, letterbox
+from yolofast.detect.captured import CapturedDetector
 from yolofast.detect.detector import DetectionFilter, ImageDetector
+from yolofast.detect.fixed_candidates import detections_in_rows
+from yolofast.detect.letterbox import Pictures, letterbox
 from yolofast.evaluate.nms import Thresholds
 from yolofast.export.formats.contract import DecodedNetwork
+from yolofast.fused import conv_act
 from yolofast.media.pictures import fit
 from yolofast.pixels import Image
 
@@ -84,11 +89,11 @@ class Published:
         return count
 
 
-def timed(runs: dict[str, Run], pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]:
+def timed(runs: dict[str, Run], pictures: Sequence[Image], rounds: int, warm_up: int = 3) -> dict[str, list[float]]:
     """Seconds of each call; all take turns."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
-        for _ in range(3):
+        for _ in range(warm_up):
             run(pictures)
     for _ in range(rounds):
         for name, run in runs.items():
@@ -99,27 +104,36 @@ def timed(runs: dict[str, Run], pictures: Sequence[Image], rounds: int) -> dict[
     return times
 
 
-def stages(captured: CapturedDetector, pictures: Sequence[Image]) -> None:
-    """Of the captured work, each launched eagerly and timed by events; and what the host does."""
+def stages(detector: CapturedDetector, pictures: Sequence[Image]) -> None:
+    """Of the captured work, and what the host does."""
     chosen = Thresholds(conf=_CONF, iou=_IOU, multi_label=False, max_detections=_MOST)
     room = sum(one.size for one in pictures)
-    host, device = (Pictures.room_for(len(pictures), room, one) for one in (None, captured.device))
-    start = time.perf_counter()
-    for _ in range(10):
-        used = host.put(pictures, captured.shape, captured.inputs, captured.threads)
-    put_ms = (time.perf_counter() - start) * 100
+    host, device = (Pictures.room_for(len(pictures), room, one) for one in (None, detector.device))
+    put_s = []
+    for _ in range(20):
+        start = time.perf_counter()
+        used = host.put(pictures, detector.shape, detector.inputs, detector.threads)
+        put_s.append(time.perf_counter() - start)
+    device.copy_from(host, used)
+
+    def fitted() -> torch.Tensor:
+        return letterbox(device, detector.shape, detector.inputs, detector.dtype, detector.network.channels)
+
     with torch.no_grad():
-        images = letterbox(device, captured.shape, captured.inputs, captured.dtype)
-        device.copy_from(host, used)
-        predictions = captured.predictions(images)
+        images = fitted()
+        raw = detector.raw_maps(images)
+        found = detector.candidates(raw, chosen)
         rows: dict[str, float] = {
-            "to pinned memory (host)": put_ms,
+            "to pinned memory (host)": statistics.median(put_s) * 1e3,
             "to the device": median_ms(lambda: device.copy_from(host, used)),
-            "fitted": median_ms(lambda: letterbox(device, captured.shape, captured.inputs, captured.dtype)),
-            "network and decoding": median_ms(lambda: captured.predictions(images)),
-            "suppression": median_ms(lambda: fixed_detections(predictions, device, chosen)),
+            "fitted": median_ms(captured(fitted)),
+            "network": median_ms(captured(lambda: detector.raw_maps(images))),
+            "candidates": median_ms(captured(lambda: detector.candidates(raw, chosen))),
+            "suppression": median_ms(captured(lambda: detections_in_rows(found, device, chosen))),
+            "all of the graph": median_ms(captured(lambda: detector.work(device, chosen))),
         }
     print(f"stages of {len(pictures)}, ms: " + ", ".join(f"{name} {ms:.3f}" for name, ms in rows.items()))
+    print(f"candidates of an image: {found.counts.float().mean().item():.0f}")
 
 
 def main() -> None:
@@ -153,6 +167,12 @@ def main() -> None:
     else:
         print("torchvision is not installed: the published way is left out")
     print(f"{args.cfg} {args.size} {args.precision}; {environment()}")
+    start = time.perf_counter()
+    for count in (1, args.batch):
+        runs["graph"](images[:count])
+    print(f"graphs of 1 and {args.batch} captured in {time.perf_counter() - start:.1f} s")
+    ways = Counter("cuDNN" if way is None else "×".join(map(str, way)) for way in conv_act._chosen.values())
+    print("quickest convolutions:", ", ".join(f"{way} {count}" for way, count in ways.most_common()))
     print("detections of 64 images:", ", ".join(f"{name} {run(images[:64])}" for name, run in runs.items()))
     for number in range(6):
         found = timed(runs, images[number : number + 1], args.rounds)
@@ -160,7 +180,7 @@ def main() -> None:
         words = (f"{name} {median:.3f} (p99 {p99:.3f})" for name, (median, p99) in ms.items())
         height, width = images[number].shape[:2]
         print(f"one image of {width}×{height}, ms: {', '.join(words)}")
-    found = timed(runs, images, max(args.rounds // 6, 3))
+    found = timed(runs, images, max(args.rounds // 6, 3), warm_up=1)
     rates = (f"{name} {len(images) / statistics.median(times):,.0f}" for name, times in found.items())
     print(f"{len(images)} images in batches of {args.batch} (eager: 32), images/s: {', '.join(rates)}")
     for count in (1, args.batch):

@@ -13,7 +13,7 @@ from yolofast.raw_maps import RowReader
 from yolofast.structures import HeadLayout, RawMapReader
 
 # e³⁰ cells are far beyond any image, and the area of such a box is still finite.
-_LARGEST_LOG_SIZE = 30.0
+LARGEST_LOG_SIZE = 30.0
 
 
 def decode(raw: Sequence[Tensor], model: RawMapReader) -> Tensor:
@@ -73,7 +73,7 @@ def _grid(shape: Sequence[int], device: torch.device) -> Tensor:
 
 def decode_points(rows: Tensor, index: Tensor, stride: int) -> Tensor:
     """YOLOX boxes in pixels from raw x, y, w, h `[..., 4]` of the cells in column and row `index [..., 2]`."""
-    size = rows[..., 2:].clamp(max=_LARGEST_LOG_SIZE).exp()
+    size = rows[..., 2:].clamp(max=LARGEST_LOG_SIZE).exp()
     return torch.cat((rows[..., :2] + index, size), dim=-1) * stride
 
 

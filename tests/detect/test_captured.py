@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.detect.captured_comparisons import NETWORKS, compare_networks
 from tests.detect.seeing import picture, save_seeing
 from yolofast import Detector
-from yolofast.detect.captured import CapturedDetector, Pictures, letterbox, split
+from yolofast.detect.captured import CapturedDetector, split
+from yolofast.detect.letterbox import Pictures, letterbox
 from yolofast.detect.networks import read_trained
 from yolofast.errors import UserError
 from yolofast.evaluate.nms import Thresholds
@@ -75,6 +77,34 @@ def test_boxes_are_in_the_pictures_own_pixels(weights):
         height, width = image.shape[:2]
         assert len(one) and one.boxes.min() >= 0 and (one.boxes <= [width, height, width, height]).all()
         assert one.boxes[:, 2].max() == pytest.approx(width, abs=8)
+
+
+@pytest.mark.parametrize("cfg", NETWORKS)
+def test_joins_and_padded_channels_change_nothing(cfg):
+    compare_networks("cpu", {cfg: NETWORKS[cfg]}, torch.float32, 1e-5)
+
+
+def test_numbers_are_as_coarse_as_the_caller_wants_them(weights):
+    """With `cudnn.flags` TF32 would be on while the network runs, whatever was set."""
+    captured = CapturedDetector.__new__(CapturedDetector)
+    captured._prepare(read_trained(weights).model, (64, 64), Precision.choose("fp32", "cpu"))
+    cudnn, seen = torch.backends.cudnn, []
+    captured.network.register_forward_hook(lambda *_: seen.append((cudnn.allow_tf32, cudnn.benchmark)))
+    before = cudnn.allow_tf32
+    try:
+        for cudnn.allow_tf32 in (False, True):
+            captured.raw_maps(torch.zeros(1, captured.network.channels, 64, 64))
+    finally:
+        cudnn.allow_tf32 = before
+    assert seen == [(False, True), (True, True)] and not cudnn.benchmark
+
+
+def test_large_pictures_are_copied_in_pieces():
+    large = np.random.default_rng(0).integers(0, 256, (700, 2000, 6), np.uint8)[..., ::2]  # lies in no piece in memory
+    images = [PICTURES[0], large, PICTURES[3]]
+    found = put(images, (64, 64), YOLOX)
+    expected = np.concatenate([one.reshape(-1) for one in images])
+    np.testing.assert_array_equal(found.levels.numpy(), expected)
 
 
 def test_refusals(weights, tmp_path):

@@ -1,6 +1,7 @@
 """ExecuTorch, ncnn, LiteRT, CoreML and TensorRT: what is written, what is said, and the facts that lie beside."""
 
 import json
+import logging
 import shutil
 import sys
 import warnings
@@ -15,7 +16,8 @@ import torch
 
 from tests.detect.seeing import picture, save_seeing
 from tests.export.test_onnx_nodes import FACTS
-from yolofast import Detector
+from tests.model.small import SMALL
+from yolofast import Detector, build_model
 from yolofast.cli import main
 from yolofast.detect.networks import read_trained
 from yolofast.errors import UserError
@@ -25,6 +27,7 @@ from yolofast.export.formats.sidecar import FACTS as FILE_OF_FACTS
 from yolofast.export.formats.sidecar import facts_beside
 from yolofast.export.formats.tensorrt import TENSORRT
 from yolofast.export.formats.traced import EXECUTORCH
+from yolofast.export.layers import first_difference
 from yolofast.export.runtimes.contract import open_session
 from yolofast.model import blocks
 
@@ -149,14 +152,18 @@ def test_tensorrt_is_told_to_keep_the_graphs_types(batch, monkeypatch, tmp_path)
     assert facts_beside(tmp_path / "best.engine").precision == "fp16"
 
 
-def test_what_converters_warn_of_is_not_shown(tmp_path, monkeypatch):
+def test_what_converters_warn_of_is_not_shown(tmp_path, monkeypatch, caplog):
     def convert(network, images, facts, path):
         warnings.warn("a line of the converter is deprecated", FutureWarning, stacklevel=1)
+        logging.getLogger("converter").warning("a library was not found")
 
     monkeypatch.setattr(EXECUTORCH, "_convert", convert)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         EXECUTORCH.write(None, replace(FACTS, batch=1), tmp_path / "best.pte")
+    assert not caplog.records
+    logging.getLogger("converter").warning("something else")
+    assert caplog.records
 
 
 @pytest.mark.slow
@@ -171,27 +178,32 @@ def test_executorch_gives_what_the_network_gives(tmp_path, monkeypatch, capsys):
     np.testing.assert_array_equal(ours.labels, theirs.labels)
     np.testing.assert_allclose(ours.boxes, theirs.boxes, atol=1e-3)
     assert run_readme(out, monkeypatch, capsys) == "(1, 160, 8)\n"
+    spoil_when(torch.compiler.is_exporting, monkeypatch)
+    few = {"backbone": SMALL["backbone"][1:3], "head": [[-1, 1, "IDetect", ["nc", "anchors"]]]}
+    trained = SimpleNamespace(model=build_model({**SMALL, "anchors": SMALL["anchors"][:1], **few}).eval())
+    said = first_difference(trained, open_session(out / "best.pte", "executorch"), "executorch", picture(7, 64, 64))
+    assert said.startswith("the first layer that differs is model.1, whose values"), said
     (out / "best.pte").write_bytes((out / "best.pte").read_bytes()[:500])
     with pytest.raises(UserError, match="is no ExecuTorch file, or is damaged"):
         Detector(out)
     assert EXECUTORCH.suffix == ".pte" and json.loads((out / FILE_OF_FACTS).read_text())["nms"] == '"none"'
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("to", "packages", "is_converting"),
-    [("executorch", ("executorch.runtime", "torchao"), torch.compiler.is_exporting),
-     ("ncnn", ("ncnn", "pnnx"), torch.jit.is_tracing)],
-)  # fmt: skip
-def test_the_layer_that_a_converter_spoils_is_named(to, packages, is_converting, tmp_path, monkeypatch, capsys):
-    for package in packages:
-        pytest.importorskip(package, reason=f"the extra yolofast[{to}] is not installed")
+def spoil_when(is_converting, monkeypatch):
+    """A converter that is wrong about one kind of layer."""
     true = blocks.MP.forward
     monkeypatch.setattr(blocks.MP, "forward", lambda self, x: true(self, x) * (1.5 if is_converting() else 1))
+
+
+@pytest.mark.slow
+def test_the_layer_that_a_converter_spoils_is_named(tmp_path, monkeypatch, capsys):
+    for package in ("ncnn", "pnnx"):
+        pytest.importorskip(package, reason="the extra yolofast[ncnn] is not installed")
     weights = save_seeing(tmp_path / "best.pt", img_size=64)
+    spoil_when(torch.jit.is_tracing, monkeypatch)
     modules = read_trained(weights).model.named_modules()
     (layer,) = [name for name, module in modules if isinstance(module, blocks.MP)]
-    flags = ["--weights", weights, "--to", to, "--out", tmp_path / "made", "--images", 1]
+    flags = ["--weights", weights, "--to", "ncnn", "--out", tmp_path / "made", "--images", 1]
     assert main(["export", *map(str, flags)]) == 2
     assert f"the first layer that differs is {layer}, whose values" in " ".join(capsys.readouterr().err.split())
     assert [one.name for one in tmp_path.iterdir()] == ["best.pt"]

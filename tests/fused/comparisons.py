@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from yolofast.fused import norm_act, stem
+from yolofast.fused.conv_act import ConvAct
 from yolofast.fused.low_precision import forward_in
 from yolofast.fused.pool import max_pool
 from yolofast.fused.predict import folded_prediction
@@ -71,6 +72,8 @@ def compare_pools(device):
             y.backward(given)
             z.backward(given)
             assert torch.equal(y, z), (window, shape)
+            with torch.no_grad():
+                assert torch.equal(max_pool(x, window, stride), z)
             assert torch.allclose(ours.grad, theirs.grad, atol=1e-5), (window, shape)
 
 
@@ -87,6 +90,38 @@ def compare_stem(device, dtype=torch.float16, bound=1e-3):
         expected.backward(given.double())
         assert off(y, expected) < bound
         assert off(conv.weight.grad, exact.weight.grad) < bound
+
+
+def compare_conv_act(device, dtype=torch.float16, bound=1e-3):
+    """In all ways, and as some channels of a wider map, whose others stay as they are."""
+    silu, leaky, hard = ACTIVATIONS[0], ACTIVATIONS[1], ACTIVATIONS[3]
+    shapes = (
+        (16, 24, 3, 1, silu, 7, 9), (16, 32, 3, 2, silu, 9, 7), (32, 40, 1, 1, leaky, 5, 6), (48, 21, 1, 1, None, 4, 4),
+        (3, 32, 3, 2, leaky, 10, 12), (3, 24, 3, 1, hard, 5, 5), (12, 16, 3, 1, silu, 4, 5),
+    )  # fmt: skip
+    for c1, c2, k, s, act, height, width in shapes:
+        conv = nn.Conv2d(c1, c2, k, s, k // 2, device=device, dtype=dtype)
+        block = ConvAct(conv, act, of_images=c1 == 3)
+        x = some_map(2, c1, height, width, device=device, dtype=dtype)
+        exact = copy.deepcopy(conv).double()(x.double())
+        exact = (exact if act is None else act(exact)).detach()
+        # The fourth channel of an image is not looked at.
+        x = torch.cat((x, torch.full_like(x[:, :1], 7.0)), 1) if c1 == 3 else x
+        x = x.contiguous(memory_format=torch.channels_last)
+        assert off(block(x), exact) < bound
+        ways = list(block._ways())
+        assert len(ways) > 1 or dtype is torch.float32 or c1 == 12
+        for way in ways if block.can_join else ():
+            assert off(block._run(x, None, True, way), exact) < bound, way
+            for dense in (True, False):
+                wide = some_map(2, c2 + 24, *exact.shape[2:], device=device, dtype=dtype)
+                before = wide.clone()
+                own = wide[:, 8 : 8 + c2]
+                y = block._run(x, own, dense, way)
+                assert off(y, exact) < bound and off(own, exact) < bound, (way, dense)
+                assert (y.data_ptr() == own.data_ptr()) is not dense
+                own.copy_(before[:, 8 : 8 + c2])
+                assert torch.equal(wide, before), "other channels"
 
 
 def compare_prediction(device):
@@ -141,6 +176,8 @@ def compare_all(device="cpu"):
     compare_pools(device)
     compare_stem(device)
     compare_prediction(device)
+    for dtype in (torch.float16, torch.float32):
+        compare_conv_act(device, dtype)
     compare_low_precision(device)
     with without_kernels():
         x = some_map(1, 4, 4, 4, device=device).requires_grad_()

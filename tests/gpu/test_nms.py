@@ -12,7 +12,7 @@ from tests.model.small import SMALL
 from yolofast import build_model
 from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
-from yolofast.evaluate.greedy import suppress_torch, suppress_triton
+from yolofast.evaluate.greedy import suppress_bits, suppress_torch, suppress_triton
 from yolofast.evaluate.nms import Thresholds, non_max_suppression
 from yolofast.image_index import fitted_size
 from yolofast.loader.validation_batches import validation_batches
@@ -55,8 +55,9 @@ def assert_same(ours, expected):
 @pytest.mark.parametrize(("agnostic", "most", "threshold"), [(False, 300, 0.5), (True, 70, 0.65), (True, 1, 0.0)])
 def test_the_kernel_keeps_what_plain_torch_does_on_hard_problems(name, agnostic, most, threshold):
     found = on_cuda(candidates(problems()[name]))
-    ours, expected = (way(found, threshold, agnostic=agnostic, most=most) for way in (suppress_triton, suppress_torch))
-    assert_same(ours, expected)
+    expected = suppress_torch(found, threshold, agnostic=agnostic, most=most)
+    for way in (suppress_triton, suppress_bits):
+        assert_same(way(found, threshold, agnostic=agnostic, most=most), expected)
 
 
 @pytest.mark.parametrize(("batch", "n", "nc", "spread"), [(32, 2000, 20, 300), (3, 5000, 1, 300), (130, 300, 3, 30)])
@@ -68,6 +69,16 @@ def test_the_kernel_keeps_what_plain_torch_does_on_batches(batch, n, nc, spread)
             ours, expected = (
                 way(found, 0.65, agnostic=agnostic, most=300) for way in (suppress_triton, suppress_torch)
             )
+            assert_same(ours, expected)
+
+
+@pytest.mark.parametrize(("batch", "n", "nc"), [(1, 4096, 1), (1, 4096, 20), (8, 1000, 3)])
+def test_overlaps_as_bits_keep_what_plain_torch_does(batch, n, nc):
+    for spread in (50, 300, 3000):
+        rows = find_usable_rows(predictions(batch, n, nc, spread, spread).cuda(), 0.001)
+        found = best_candidates(rows, 0.001, multi_label=False, classes=None, most=4096)
+        for most in (300, 4096):
+            ours, expected = (way(found, 0.5, agnostic=False, most=most) for way in (suppress_bits, suppress_torch))
             assert_same(ours, expected)
 
 

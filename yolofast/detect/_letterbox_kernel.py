@@ -1,4 +1,4 @@
-"""`captured.letterbox` as one Triton kernel: a program writes a block of pixels of one image's input."""
+"""`letterbox` as one Triton kernel: a program writes a block of pixels of one image's input."""
 
 # ruff: noqa: ANN001, ANN202
 # mypy: ignore-errors
@@ -9,9 +9,10 @@ import triton.language as tl
 
 @triton.jit
 def letterbox_kernel(
-    levels, starts, sizes, scales, inputs, height, width, fill, divisor, SWAP: tl.constexpr, BLOCK: tl.constexpr,
+    levels, starts, sizes, scales, inputs, height, width, fill, divisor,
+    SWAP: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """`levels` are bytes of all pictures, `inputs` [B, H, W, 3] in memory; the rest is as in `Pictures`."""
+    """`levels` are bytes of all pictures, `inputs` [B, H, W, CHANNELS] in memory; the rest is as in `Pictures`."""
     image = tl.program_id(0)
     place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = place < height * width
@@ -29,14 +30,16 @@ def letterbox_kernel(
     share_x, share_y = from_x - x0.to(tl.float32), from_y - y0.to(tl.float32)
     x1, y1 = tl.minimum(x0 + 1, own_w - 1), tl.minimum(y0 + 1, own_h - 1)
     base = levels + tl.load(starts + image)
-    row = (image.to(tl.int64) * height * width + place) * 3
-    for channel in tl.static_range(3):
-        source = 2 - channel if SWAP else channel
-        above0 = tl.load(base + (y0 * own_w + x0) * 3 + source, mask=shown, other=0).to(tl.float32)
-        above1 = tl.load(base + (y0 * own_w + x1) * 3 + source, mask=shown, other=0).to(tl.float32)
-        below0 = tl.load(base + (y1 * own_w + x0) * 3 + source, mask=shown, other=0).to(tl.float32)
-        below1 = tl.load(base + (y1 * own_w + x1) * 3 + source, mask=shown, other=0).to(tl.float32)
-        above = above0 + (above1 - above0) * share_x
-        below = below0 + (below1 - below0) * share_x
-        level = tl.where(shown, tl.floor(above + (below - above) * share_y + 0.5), fill)
-        tl.store(inputs + row + channel, (level / divisor).to(inputs.dtype.element_ty), mask=inside)
+    channel = tl.arange(0, 4)[None, :]  # together: four are stored at once
+    coloured = shown[:, None] & (channel < 3)
+    source = 2 - channel if SWAP else channel
+    above0 = tl.load(base + ((y0 * own_w + x0) * 3)[:, None] + source, mask=coloured, other=0).to(tl.float32)
+    above1 = tl.load(base + ((y0 * own_w + x1) * 3)[:, None] + source, mask=coloured, other=0).to(tl.float32)
+    below0 = tl.load(base + ((y1 * own_w + x0) * 3)[:, None] + source, mask=coloured, other=0).to(tl.float32)
+    below1 = tl.load(base + ((y1 * own_w + x1) * 3)[:, None] + source, mask=coloured, other=0).to(tl.float32)
+    above = above0 + (above1 - above0) * share_x[:, None]
+    below = below0 + (below1 - below0) * share_x[:, None]
+    level = tl.where(shown[:, None], tl.floor(above + (below - above) * share_y[:, None] + 0.5), fill)
+    level = tl.where(channel < 3, level / divisor, 0.0).to(inputs.dtype.element_ty)
+    row = (image.to(tl.int64) * height * width + place) * CHANNELS
+    tl.store(inputs + row[:, None] + channel, level, mask=inside[:, None] & (channel < CHANNELS))

@@ -12,7 +12,8 @@ its own as is often done: 4096 pixels per class, 79 classes away, neighbouring f
 
 On a GPU plain torch asks the host after every block who is finished; there one Triton kernel does the same, a program
 per image. It computes overlaps operation by operation as `suppress_torch` does: divided exactly, and no product fused
-with a sum. So a box on the edge of the threshold has the same fate.
+with a sum. So a box on the edge of the threshold has the same fate. Of few images that would leave most of the GPU
+idle: there all overlaps are computed at once, also those that do not matter, and one program only reads them.
 
 Axes: B images of the batch, O those of them not finished, K candidates of a block, S places for what is kept.
 """
@@ -24,12 +25,14 @@ from yolofast.boxes import iou, pairwise
 from yolofast.evaluate.candidates import Candidates
 
 try:
-    from yolofast.evaluate._greedy_kernel import greedy_kernel
+    from yolofast.evaluate._greedy_kernel import greedy_kernel, overlap_kernel, settle_kernel
 except ImportError:  # Triton is not there on every platform
-    greedy_kernel = None
+    greedy_kernel = overlap_kernel = settle_kernel = None
 
 # Of the kernel: 16 overlaps per thread, as many as fit into registers.
 _KERNEL_BLOCK, _KERNEL_WARPS = 64, 8
+_FEW_IMAGES, _FEW_CANDIDATES = 8, 4096
+"""Whose overlaps are computed all at once: a bit for each, 2 MB of an image at most."""
 
 # On a GPU large blocks mean few launches and waits; on a CPU small ones mean few comparisons.
 _BLOCKS = {"cuda": (512, 256, 128, 64), "cpu": (64,)}
@@ -45,7 +48,10 @@ def greedy_suppression(candidates: Candidates, threshold: float, *, agnostic: bo
     A box is kept unless it overlaps a kept one of its class (`agnostic`: of any class) and a better score, or an equal
     score and an earlier place, by more than the threshold.
     """
-    suppress = suppress_triton if greedy_kernel is not None and candidates.boxes.is_cuda else suppress_torch
+    if greedy_kernel is None or not candidates.boxes.is_cuda:
+        return suppress_torch(candidates, threshold, agnostic=agnostic, most=most)
+    batch, columns = candidates.labels.shape
+    suppress = suppress_bits if batch <= _FEW_IMAGES and columns <= _FEW_CANDIDATES else suppress_triton
     return suppress(candidates, threshold, agnostic=agnostic, most=most)
 
 
@@ -58,6 +64,25 @@ def suppress_triton(candidates: Candidates, threshold: float, *, agnostic: bool,
         greedy_kernel[(batch,)](
             boxes, labels, candidates.counts, kept_BS, count_B, columns, most, threshold,
             AGNOSTIC=agnostic, BLOCK=_KERNEL_BLOCK, num_warps=_KERNEL_WARPS, enable_fp_fusion=False,
+        )  # fmt: skip
+    return kept_BS, count_B
+
+
+def suppress_bits(candidates: Candidates, threshold: float, *, agnostic: bool, most: int) -> tuple[Tensor, Tensor]:
+    boxes, labels = candidates.boxes.contiguous(), candidates.labels.contiguous()
+    batch, columns = labels.shape
+    words = -(-columns // _KERNEL_BLOCK)
+    bits = torch.empty((batch, columns, words), dtype=torch.long, device=boxes.device)
+    kept_BS = torch.zeros((batch, most), dtype=torch.long, device=boxes.device)
+    count_B = torch.zeros_like(candidates.counts)
+    with torch.cuda.device_of(boxes):  # type: ignore[no-untyped-call]
+        overlap_kernel[(words, words, batch)](
+            boxes, labels, candidates.counts, bits, columns, words, threshold,
+            AGNOSTIC=agnostic, BLOCK=_KERNEL_BLOCK, num_warps=_KERNEL_WARPS, enable_fp_fusion=False,
+        )  # fmt: skip
+        settle_kernel[(batch,)](
+            bits, candidates.counts, kept_BS, count_B, columns, words, most,
+            BLOCK=_KERNEL_BLOCK, WORDS=max(16, 1 << (words - 1).bit_length()), num_warps=_KERNEL_WARPS,
         )  # fmt: skip
     return kept_BS, count_B
 

@@ -52,9 +52,11 @@ def first_difference(trained: TrainedModel, session: Session, name: str, image: 
 def _written_again(trained: TrainedModel, session: Session, name: str, images: Array) -> dict[str, Array]:
     facts = replace(session.facts, nms="none", end2end=False)
     network = LayerValues(trained.model, half=facts.precision == "fp16")
+    network(torch.from_numpy(images))
+    told = list(network.told)  # torch.export puts attributes back to what they were
     form = export_format(name)
     with TemporaryDirectory(prefix="yolofast-layers-") as folder:
         path = Path(folder) / f"layers{form.suffix}"
         form.write(network, facts, path)
         values = open_session(path, name).outputs(images)
-    return dict(zip(network.told, values, strict=len(values) > 0))
+    return dict(zip(told, values, strict=len(values) > 0))

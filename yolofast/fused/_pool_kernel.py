@@ -16,9 +16,10 @@ def _corner(place, height, width):
 
 @triton.jit
 def pool_kernel(
-    x_ptr, y_ptr, which_ptr, places, height, width, stride, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr
-):
-    """The largest of each 2 × 2, the first of equals, and which it was."""
+    x_ptr, y_ptr, which_ptr, places, height, width, stride,
+    C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, REMEMBERS: tl.constexpr,
+):  # fmt: skip
+    """The largest of each 2 × 2, the first of equals, and, if it remembers, which it was."""
     place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     channel = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     mask = (place < places)[:, None] & (channel < C)[None, :]
@@ -32,7 +33,8 @@ def pool_kernel(
         which = tl.where(larger, turn, which)
     at = place[:, None] * C + channel[None, :]
     tl.store(y_ptr + at, best, mask)
-    tl.store(which_ptr + at, which.to(tl.uint8), mask)
+    if REMEMBERS:
+        tl.store(which_ptr + at, which.to(tl.uint8), mask)
 
 
 @triton.jit
@@ -52,9 +54,9 @@ def pool_back_kernel(
 @triton.jit
 def window_kernel(
     x_ptr, y_ptr, which_ptr, places, height, width, stride,
-    K: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    K: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, REMEMBERS: tl.constexpr,
 ):  # fmt: skip
-    """The largest of the K × K around each place, the first of equals, and which it was."""
+    """The largest of the K × K around each place, the first of equals, and, if it remembers, which it was."""
     place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     channel = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     mask = (place < places)[:, None] & (channel < C)[None, :]
@@ -73,7 +75,8 @@ def window_kernel(
         which = tl.where(larger, turn, which)
     at = place[:, None] * C + channel[None, :]
     tl.store(y_ptr + at, best.to(y_ptr.dtype.element_ty), mask)
-    tl.store(which_ptr + at, which.to(tl.uint8), mask)
+    if REMEMBERS:
+        tl.store(which_ptr + at, which.to(tl.uint8), mask)
 
 
 @triton.jit

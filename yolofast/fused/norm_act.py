@@ -130,7 +130,7 @@ def norm_act(y: Tensor, norm: nn.Module, act: nn.Module) -> Tensor:
     if not _fits(y, norm):
         return act(norm(y))  # type: ignore[no-any-return]
     assert isinstance(norm, nn.BatchNorm2d) and norm.momentum is not None
-    kind, slope = _activation(act)
+    kind, slope = activation_kind(act)
     if kind is None:
         kind, rest = PLAIN, act
     else:
@@ -154,7 +154,7 @@ def _fits(y: Tensor, norm: nn.Module) -> bool:
     )
 
 
-def _activation(act: nn.Module) -> tuple[int | None, float]:
+def activation_kind(act: nn.Module) -> tuple[int | None, float]:
     if isinstance(act, nn.SiLU):
         return SILU, 0.0
     if isinstance(act, nn.LeakyReLU):

@@ -22,10 +22,8 @@ _LARGEST_WINDOW = 13
 class _Halve(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        x, stride = rows_of(x)
-        y = _map_like(x, x.shape[2] // 2, x.shape[3] // 2)
-        ctx.shape, ctx.which = x.shape, torch.empty_like(y, dtype=torch.uint8)
-        _launch("pool_kernel", y.shape, _NUMBERS, x, y, ctx.which, stride)
+        ctx.shape = x.shape
+        y, ctx.which = _halved(x, remembers=True)
         return y
 
     @staticmethod
@@ -40,10 +38,8 @@ class _Halve(torch.autograd.Function):
 class _Window(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, window: int) -> Tensor:
-        x, stride = rows_of(x)
-        y = _map_like(x, *x.shape[2:])
-        ctx.window, ctx.which = window, torch.empty_like(y, dtype=torch.uint8)
-        _launch("window_kernel", y.shape, _NUMBERS_OF_WINDOWS, x, y, ctx.which, stride, K=window)
+        ctx.window = window
+        y, ctx.which = _in_windows(x, window, remembers=True)
         return y
 
     @staticmethod
@@ -72,14 +68,31 @@ def _launch(
     getattr(kernels, name)[grid](first, second, third, places, height, width, stride, **shapes, **how, num_warps=4)
 
 
+def _halved(x: Tensor, *, remembers: bool) -> tuple[Tensor, Tensor]:
+    """And which of the four it was; something else if nobody will ask."""
+    x, stride = rows_of(x)
+    y = _map_like(x, x.shape[2] // 2, x.shape[3] // 2)
+    which = torch.empty_like(y, dtype=torch.uint8) if remembers else y
+    _launch("pool_kernel", y.shape, _NUMBERS, x, y, which, stride, REMEMBERS=remembers)
+    return y, which
+
+
+def _in_windows(x: Tensor, window: int, *, remembers: bool) -> tuple[Tensor, Tensor]:
+    x, stride = rows_of(x)
+    y = _map_like(x, *x.shape[2:])
+    which = torch.empty_like(y, dtype=torch.uint8) if remembers else y
+    _launch("window_kernel", y.shape, _NUMBERS_OF_WINDOWS, x, y, which, stride, K=window, REMEMBERS=remembers)
+    return y, which
+
+
 def max_pool(x: Tensor, window: int, stride: int) -> Tensor:
-    """Of windows of 2 that do not overlap and of odd ones around every place; others as torch computes them."""
-    if x.requires_grad and x.stride(1) == 1:
-        pooled: Tensor
-        if window == stride == 2 and x.shape[2] % 2 == x.shape[3] % 2 == 0:
-            pooled = _Halve.apply(x)  # type: ignore[no-untyped-call]
-            return pooled
-        if stride == 1 and window % 2 and window <= _LARGEST_WINDOW:
-            pooled = _Window.apply(x, window)  # type: ignore[no-untyped-call]
-            return pooled
+    """Of windows of 2 that do not overlap and of odd ones around every place; others as torch computes them.
+
+    Without a gradient torch would remember too, in eight bytes again.
+    """
+    learns = x.requires_grad and torch.is_grad_enabled()
+    if x.stride(1) == 1 and window == stride == 2 and x.shape[2] % 2 == x.shape[3] % 2 == 0:
+        return _Halve.apply(x) if learns else _halved(x, remembers=False)[0]  # type: ignore[no-untyped-call]
+    if x.stride(1) == 1 and stride == 1 and window % 2 and window <= _LARGEST_WINDOW:
+        return _Window.apply(x, window) if learns else _in_windows(x, window, remembers=False)[0]  # type: ignore[no-untyped-call]
     return F.max_pool2d(x, window, stride, window // 2 if stride == 1 else 0)

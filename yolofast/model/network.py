@@ -37,6 +37,11 @@ _STANDARD_GROUPING_CLASSES = 80
 _MAX_PARAMETERS = 2_000_000_000
 
 
+Step = tuple[int, tuple[int, ...], bool, tuple[int, ...]]
+"""A layer, its sources, whether they are joined, and the maps done with after it."""
+Plan = tuple[list[Step], Sequence[int]]
+
+
 class GraphNetwork(Network):
     """`model(images)` gives the list of raw maps, in training mode followed by the auxiliary maps where there are any.
 
@@ -88,6 +93,11 @@ class GraphNetwork(Network):
     @property
     def class_columns(self) -> Tensor | None:
         return self.head.class_columns
+
+    @property
+    def inference_plan(self) -> Plan:
+        """What `forward` does at inference: the layers in order, and those whose maps the head gets."""
+        return self._eval_plan
 
     @property
     def inference_layers(self) -> list[int]:
@@ -284,10 +294,8 @@ def _head_groups(graph: Graph, given: str | Path | Mapping[str, Any] | HeadConfi
     return config
 
 
-def _schedule(
-    layers: Sequence[LayerSpec], outputs: Sequence[int]
-) -> list[tuple[int, tuple[int, ...], bool, tuple[int, ...]]]:
-    """The layers that `outputs` depend on: index, sources, whether they are joined, and the maps done with after it."""
+def _schedule(layers: Sequence[LayerSpec], outputs: Sequence[int]) -> list[Step]:
+    """The layers that `outputs` depend on."""
     needed = set(outputs)
     for layer in reversed(layers):
         if layer.index in needed:

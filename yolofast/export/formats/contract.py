@@ -125,7 +125,7 @@ class LayerValues(DecodedNetwork):
         def keep(module: nn.Module, inputs: Any, output: Any) -> None:
             if isinstance(output, Tensor):
                 self.told.append(name)
-                self._values.append(output.float().clone())  # activations may work in place
+                self._values.append(output.float() * 1)  # activations may work in place
 
         return keep
 

@@ -4,9 +4,11 @@ ExecuTorch's files are run here and compared. LiteRT and CoreML are written only
 what yolofast needs, and CoreML runs on Apple's systems alone. So those files are not compared, which is said.
 """
 
+import logging
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,13 +30,13 @@ class Traced(ExportFormat):
     )
 
     def need(self) -> None:
-        for package in self.packages:
-            needed(package, self.extra, f"the {self.title} format")
+        with _without_warnings():
+            for package in self.packages:
+                needed(package, self.extra, f"the {self.title} format")
 
     def write(self, network: DecodedNetwork, facts: ExportFacts, path: Path) -> None:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # dozens, about the converter's own lines
+            with _without_warnings():
                 self._convert(network, torch.zeros(facts.batch, 3, *facts.shape), facts, path)
         except UserError:
             raise
@@ -45,6 +47,19 @@ class Traced(ExportFormat):
 
     @abstractmethod
     def _convert(self, network: DecodedNetwork, images: torch.Tensor, facts: ExportFacts, path: Path) -> None: ...
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Converters give dozens, about their own lines and about libraries of GPUs that are not here."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 class ExecuTorch(Traced):
