@@ -12,9 +12,23 @@ from yolofast.fused.low_precision import forward_in
 from yolofast.fused.pool import max_pool
 from yolofast.fused.predict import folded_prediction
 from yolofast.model.blocks import MP
-from yolofast.precision import without_kernels
+from yolofast.precision import TRITON_IS_INTERPRETED, without_kernels
 
 ACTIVATIONS = (nn.SiLU(), nn.LeakyReLU(0.1), nn.Identity(), nn.Hardswish())
+
+
+def loops_run_in_the_interpreter():
+    """It takes the bound of a loop, an array of one number, as an index, which numpy has given up."""
+    if TRITON_IS_INTERPRETED:
+        from triton.runtime import interpreter
+
+        patch = interpreter._patch_lang_tensor
+
+        def patched(tensor, scope):
+            patch(tensor, scope)
+            scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+        interpreter._patch_lang_tensor = patched
 
 
 def off(ours, exact):
@@ -136,6 +150,7 @@ def compare_low_precision(device):
 
 
 def compare_all(device="cpu"):
+    loops_run_in_the_interpreter()
     torch.manual_seed(0)
     compare_norm_act(device)
     compare_pools(device)

@@ -1,10 +1,16 @@
 """The kernels of `yolofast/fused`, OTA and loss on a GPU, in bfloat16 too, and a step made of them."""
 
+import copy
+from contextlib import nullcontext
+
 import pytest
 import torch
 
-from tests.fused import comparisons
+from tests.fused import comparisons, joint_comparisons
 from tests.loss import fused_comparisons
+from yolofast import build_model
+from yolofast.fused.low_precision import forward_in
+from yolofast.precision import without_kernels
 
 
 def test_the_blocks_compute_what_plain_torch_computes():
@@ -22,3 +28,43 @@ def test_the_first_convolution_in_bfloat16():
 
 def test_ota_and_its_loss_are_those_as_written():
     fused_comparisons.compare_all("cuda", [(faithful, seed) for faithful in (True, False) for seed in range(12)])
+
+
+def test_joint_maps_and_forks(monkeypatch):
+    for backend in (torch.backends.cudnn, torch.backends.cuda.matmul):
+        monkeypatch.setattr(backend, "allow_tf32", False)
+    joint_comparisons.compare_all("cuda")
+
+
+@pytest.mark.parametrize("cfg", ["yolov7-tiny", "yolov7", "yolox-s"])
+def test_a_network_in_bfloat16_rounds_as_much_as_plain_torch(cfg, monkeypatch):
+    """How far the gradient of all weights is from that in float64."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    torch.manual_seed(0)
+    model = joint_comparisons.changed(build_model(cfg), smooth=True).cuda().to(memory_format=torch.channels_last)
+    images = torch.rand(16, 3, 128, 128, device="cuda").contiguous(memory_format=torch.channels_last)
+    exact, _ = joint_comparisons.gradients(copy.deepcopy(model).double(), images.double())
+    errors = []
+    for kernels, forward in ((nullcontext, forward_in(model, torch.bfloat16)), (without_kernels, model)):
+        with kernels(), torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+            found, _ = joint_comparisons.gradients(model, images, forward)
+        errors.append(comparisons.off(found, exact))
+    ours, plain = errors
+    assert 0 < ours < 1.1 * plain, errors
+
+
+@pytest.mark.parametrize("cfg", ["yolov7-tiny", "yolov7", "yolox-s"])
+def test_a_step_in_place_needs_no_more_memory(cfg):
+    """A tenth more at most, next to torch's own, which keeps joined maps and their parts."""
+    peaks = []
+    model = build_model(cfg).train().cuda().to(memory_format=torch.channels_last)
+    images = torch.rand(16, 3, 320, 320, device="cuda").contiguous(memory_format=torch.channels_last)
+    for kernels in (nullcontext, without_kernels):
+        model.zero_grad()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        with kernels(), torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+            sum(one.float().square().sum() for one in model(images)).backward()
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+    assert peaks[0] < 1.1 * peaks[1], peaks

@@ -6,6 +6,8 @@
 import triton
 import triton.language as tl
 
+from yolofast.fused._norm_kernel import store_map, sum_of_gradients
+
 
 @triton.jit
 def _corner(place, height, width):
@@ -16,8 +18,9 @@ def _corner(place, height, width):
 
 @triton.jit
 def pool_kernel(
-    x_ptr, y_ptr, which_ptr, places, height, width, stride, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr
-):
+    x_ptr, stride, y_ptr, y_stride, also_ptr, also_stride, which_ptr, places, height, width,
+    TWICE: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
     """The largest of each 2 × 2, the first of equals, and which it was."""
     place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     channel = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
@@ -30,19 +33,22 @@ def pool_kernel(
         larger = (other > best) | (other != other)
         best = tl.where(larger, other, best)
         which = tl.where(larger, turn, which)
-    at = place[:, None] * C + channel[None, :]
-    tl.store(y_ptr + at, best, mask)
-    tl.store(which_ptr + at, which.to(tl.uint8), mask)
+    store_map(y_ptr, y_stride, also_ptr, also_stride, place[:, None], channel[None, :], best, mask, TWICE)
+    tl.store(which_ptr + place[:, None] * C + channel[None, :], which.to(tl.uint8), mask)
 
 
 @triton.jit
 def pool_back_kernel(
-    dy_ptr, which_ptr, dx_ptr, places, height, width, stride, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr
-):
+    a_ptr, a_stride, b_ptr, b_stride, c_ptr, c_stride, d_ptr, d_stride, which_ptr, dx_ptr, places, height, width,
+    GIVEN: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
     place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     channel = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     mask = (place < places)[:, None] & (channel < C)[None, :]
-    dy = tl.load(dy_ptr + place[:, None] * stride + channel[None, :], mask, 0.0)
+    dy = sum_of_gradients(
+        a_ptr, a_stride, b_ptr, b_stride, c_ptr, c_stride, d_ptr, d_stride,
+        place[:, None], channel[None, :], mask, GIVEN,
+    ).to(dx_ptr.dtype.element_ty)  # fmt: skip
     which = tl.load(which_ptr + place[:, None] * C + channel[None, :], mask, 0).to(tl.int32)
     to = dx_ptr + _corner(place, height, width)[:, None] * C + channel[None, :]
     for turn in tl.static_range(4):
@@ -51,8 +57,8 @@ def pool_back_kernel(
 
 @triton.jit
 def window_kernel(
-    x_ptr, y_ptr, which_ptr, places, height, width, stride,
-    K: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    x_ptr, stride, y_ptr, y_stride, also_ptr, also_stride, which_ptr, places, height, width,
+    K: tl.constexpr, TWICE: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """The largest of the K × K around each place, the first of equals, and which it was."""
     place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -71,15 +77,14 @@ def window_kernel(
         larger = (other > best) | (other != other)
         best = tl.where(larger, other, best)
         which = tl.where(larger, turn, which)
-    at = place[:, None] * C + channel[None, :]
-    tl.store(y_ptr + at, best.to(y_ptr.dtype.element_ty), mask)
-    tl.store(which_ptr + at, which.to(tl.uint8), mask)
+    store_map(y_ptr, y_stride, also_ptr, also_stride, place[:, None], channel[None, :], best, mask, TWICE)
+    tl.store(which_ptr + place[:, None] * C + channel[None, :], which.to(tl.uint8), mask)
 
 
 @triton.jit
 def window_back_kernel(
-    dy_ptr, which_ptr, dx_ptr, places, height, width, stride,
-    K: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    a_ptr, a_stride, b_ptr, b_stride, c_ptr, c_stride, d_ptr, d_stride, which_ptr, dx_ptr, places, height, width,
+    K: tl.constexpr, GIVEN: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Each place asks the windows it is in whether it was their largest."""
     place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -94,5 +99,41 @@ def window_back_kernel(
         there = mask & there[:, None]
         window = place[:, None] + down * width + right
         mine = there & (tl.load(which_ptr + window * C + channel[None, :], there, 255) == turn)
-        total += tl.load(dy_ptr + window * stride + channel[None, :], mine, 0.0).to(tl.float32)
+        total += sum_of_gradients(
+            a_ptr, a_stride, b_ptr, b_stride, c_ptr, c_stride, d_ptr, d_stride, window, channel[None, :], mine, GIVEN
+        )
+    tl.store(dx_ptr + place[:, None] * C + channel[None, :], total.to(dx_ptr.dtype.element_ty), mask)
+
+
+@triton.jit
+def double_kernel(
+    x_ptr, stride, y_ptr, y_stride, also_ptr, also_stride, places, height, width,
+    TWICE: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Each place four times."""
+    place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    channel = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    mask = (place < places)[:, None] & (channel < C)[None, :]
+    x = tl.load(x_ptr + place[:, None] * stride + channel[None, :], mask, 0.0)
+    corner = _corner(place, height, width)[:, None]
+    for turn in tl.static_range(4):
+        to = corner + (turn // 2) * 2 * width + turn % 2
+        store_map(y_ptr, y_stride, also_ptr, also_stride, to, channel[None, :], x, mask, TWICE)
+
+
+@triton.jit
+def double_back_kernel(
+    a_ptr, a_stride, b_ptr, b_stride, c_ptr, c_stride, d_ptr, d_stride, dx_ptr, places, height, width,
+    GIVEN: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    channel = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    mask = (place < places)[:, None] & (channel < C)[None, :]
+    corner = _corner(place, height, width)[:, None]
+    total = tl.zeros([ROWS, BLOCK_C], tl.float32)
+    for turn in tl.static_range(4):
+        of = corner + (turn // 2) * 2 * width + turn % 2
+        total += sum_of_gradients(
+            a_ptr, a_stride, b_ptr, b_stride, c_ptr, c_stride, d_ptr, d_stride, of, channel[None, :], mask, GIVEN
+        )
     tl.store(dx_ptr + place[:, None] * C + channel[None, :], total.to(dx_ptr.dtype.element_ty), mask)

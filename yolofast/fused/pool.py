@@ -1,6 +1,7 @@
-"""Max-pools that remember in a byte which number was the largest; torch keeps eight bytes for it.
+"""Max-pools that remember in a byte which number was the largest; torch keeps eight bytes for it. And upsampling.
 
-Those of 2 × 2 halve a map; those of an odd window keep its size.
+Pools of 2 × 2 halve a map, those of an odd window keep its size. All read maps where they are, as parts of wider ones
+too, and write theirs to their places in joint maps (`concat`).
 """
 
 from typing import Any
@@ -10,7 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from yolofast.fused.norm_act import power_of_two, rows_of
+from yolofast.fused.concat import Slot, new_map, room_for
+from yolofast.fused.fork import few_gradients, in_rows, rows_of
+from yolofast.fused.norm_act import power_of_two
 
 _NUMBERS, _NUMBERS_OF_WINDOWS = 4096, 1024
 """Of a program."""
@@ -21,47 +24,72 @@ _LARGEST_WINDOW = 13
 
 class _Halve(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        x, stride = rows_of(x)
-        y = _map_like(x, x.shape[2] // 2, x.shape[3] // 2)
-        ctx.shape, ctx.which = x.shape, torch.empty_like(y, dtype=torch.uint8)
-        _launch("pool_kernel", y.shape, _NUMBERS, x, y, ctx.which, stride)
-        return y
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Tensor) -> Tensor:
-        dy, stride = rows_of(dy)
-        dx = _map_like(dy, *ctx.shape[2:])
-        _launch("pool_back_kernel", dy.shape, _NUMBERS, dy, ctx.which, dx, stride)
-        return dx
-
-
-class _Window(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, window: int) -> Tensor:
-        x, stride = rows_of(x)
-        y = _map_like(x, *x.shape[2:])
-        ctx.window, ctx.which = window, torch.empty_like(y, dtype=torch.uint8)
-        _launch("window_kernel", y.shape, _NUMBERS_OF_WINDOWS, x, y, ctx.which, stride, K=window)
+    def forward(ctx: Any, x: Tensor, slot: Slot | None) -> Tensor:
+        y, also = room_for(slot, x, x.shape[1], x.shape[2] // 2, x.shape[3] // 2)
+        ctx.shape, ctx.which, ctx.more = x.shape, _which(y), []
+        _launch("pool_kernel", y.shape, _NUMBERS, *rows_of(x), *_targets(y, also), ctx.which, TWICE=also is not None)
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None]:
-        dy, stride = rows_of(dy)
-        dx = _map_like(dy, *dy.shape[2:])
-        _launch("window_back_kernel", dy.shape, _NUMBERS_OF_WINDOWS, dy, ctx.which, dx, stride, K=ctx.window)
+        *given, count = in_rows(few_gradients(ctx, dy))
+        dx = new_map(dy, *ctx.shape[1:])
+        _launch("pool_back_kernel", dy.shape, _NUMBERS, *given, ctx.which, dx, GIVEN=count)
         return dx, None
 
 
-def _map_like(x: Tensor, height: int, width: int) -> Tensor:
-    return x.new_empty((len(x), height, width, x.shape[1])).permute(0, 3, 1, 2)
+class _Window(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, window: int, slot: Slot | None) -> Tensor:
+        y, also = room_for(slot, x, *x.shape[1:])
+        ctx.window, ctx.which, ctx.more = window, _which(y), []
+        _launch(
+            "window_kernel", x.shape, _NUMBERS_OF_WINDOWS, *rows_of(x), *_targets(y, also), ctx.which,
+            K=window, TWICE=also is not None,
+        )  # fmt: skip
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+        *given, count = in_rows(few_gradients(ctx, dy))
+        dx = new_map(dy, *dy.shape[1:])
+        _launch(
+            "window_back_kernel", dy.shape, _NUMBERS_OF_WINDOWS, *given, ctx.which, dx, K=ctx.window, GIVEN=count
+        )  # fmt: skip
+        return dx, None, None
 
 
-def _launch(
-    name: str, shape: torch.Size, numbers: int, first: Tensor, second: Tensor, third: Tensor, stride: int, **how: int
-) -> None:
+class _Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, slot: Slot | None) -> Tensor:
+        ctx.shape, ctx.more = x.shape, []
+        y, also = room_for(slot, x, x.shape[1], 2 * x.shape[2], 2 * x.shape[3])
+        _launch("double_kernel", x.shape, _NUMBERS, *rows_of(x), *_targets(y, also), TWICE=also is not None)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None]:
+        *given, count = in_rows(few_gradients(ctx, dy))
+        dx = new_map(dy, *ctx.shape[1:])
+        _launch("double_back_kernel", ctx.shape, _NUMBERS, *given, dx, GIVEN=count)
+        return dx, None
+
+
+def _which(y: Tensor) -> Tensor:
+    """Room for the number of the largest, by itself."""
+    images, channels, height, width = y.shape
+    return y.new_empty((images, height, width, channels), dtype=torch.uint8).permute(0, 3, 1, 2)
+
+
+def _targets(y: Tensor, also: Tensor | None) -> tuple[Any, ...]:
+    return *rows_of(y), *rows_of(y if also is None else also)
+
+
+def _launch(name: str, shape: tuple[int, ...], numbers: int, *given: Any, **how: int) -> None:
+    """`shape` is that of the smaller map."""
     from yolofast.fused import _pool_kernel as kernels
 
     images, channels, height, width = shape
@@ -69,17 +97,23 @@ def _launch(
     rows, places = numbers // block, images * height * width
     grid = -(-places // rows), -(-channels // block)
     shapes = {"C": channels, "ROWS": rows, "BLOCK_C": block}
-    getattr(kernels, name)[grid](first, second, third, places, height, width, stride, **shapes, **how, num_warps=4)
+    getattr(kernels, name)[grid](*given, places, height, width, **shapes, **how, num_warps=4)
 
 
-def max_pool(x: Tensor, window: int, stride: int) -> Tensor:
+def max_pool(x: Tensor, window: int, stride: int, slot: Slot | None = None) -> Tensor:
     """Of windows of 2 that do not overlap and of odd ones around every place; others as torch computes them."""
     if x.requires_grad and x.stride(1) == 1:
         pooled: Tensor
         if window == stride == 2 and x.shape[2] % 2 == x.shape[3] % 2 == 0:
-            pooled = _Halve.apply(x)  # type: ignore[no-untyped-call]
+            pooled = _Halve.apply(x, slot)  # type: ignore[no-untyped-call]
             return pooled
         if stride == 1 and window % 2 and window <= _LARGEST_WINDOW:
-            pooled = _Window.apply(x, window)  # type: ignore[no-untyped-call]
+            pooled = _Window.apply(x, window, slot)  # type: ignore[no-untyped-call]
             return pooled
     return F.max_pool2d(x, window, stride, window // 2 if stride == 1 else 0)
+
+
+def doubled(x: Tensor, slot: Slot | None = None) -> Tensor:
+    """Every place four times."""
+    y: Tensor = _Double.apply(x, slot)  # type: ignore[no-untyped-call]
+    return y

@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from yolofast.model.blocks import Conv, ReOrg, Upsample, pool_pyramid
+from yolofast.fused.concat import ConcatBuffer, Slot
+from yolofast.fused.fork import fork
+from yolofast.model.blocks import Conv, ReOrg, Upsample, pool_pyramid, side_by_side
 from yolofast.model.contract import Layer, ModelFamily, Network
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
@@ -33,8 +35,8 @@ class DepthwiseConv(nn.Module):
         self.dconv = Conv(c1, c1, k, s, g=c1)
         self.pconv = Conv(c1, c2, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.pconv(self.dconv(x))  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, slot: Slot | None = None, plus: Tensor | None = None) -> Tensor:
+        return self.pconv(self.dconv(x), slot, plus)  # type: ignore[no-any-return]
 
 
 def conv3(c1: int, c2: int, s: int = 1, *, depthwise: bool) -> nn.Module:
@@ -63,9 +65,9 @@ class Bottleneck(nn.Module):
         self.conv2 = conv3(channels, channels, depthwise=depthwise)
         self.shortcut = shortcut
 
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.conv2(self.conv1(x))
-        return x + y if self.shortcut else y
+    def forward(self, x: Tensor, slot: Slot | None = None) -> Tensor:
+        x, plus = fork(x, 2) if self.shortcut else (x, None)
+        return self.conv2(self.conv1(x), slot, plus)  # type: ignore[no-any-return]
 
 
 class CspLayer(nn.Module):
@@ -79,8 +81,12 @@ class CspLayer(nn.Module):
         self.conv3 = Conv(2 * half, c2, 1)
         self.m = nn.Sequential(*(Bottleneck(half, shortcut=shortcut, depthwise=depthwise) for _ in range(n)))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.conv3(torch.cat((self.m(self.conv1(x)), self.conv2(x)), dim=1))  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, slot: Slot | None = None) -> Tensor:
+        both = ConcatBuffer([self.conv2.conv.out_channels] * 2)
+        deep, straight = side_by_side((self.conv1, self.conv2), x, (None, both.slot(1)))
+        for block in self.m:
+            deep = block(deep, both.slot(0) if block is self.m[-1] else None)
+        return self.conv3(both.concat((deep, straight)), slot)  # type: ignore[no-any-return]
 
 
 class SppBottleneck(nn.Module):
@@ -93,7 +99,7 @@ class SppBottleneck(nn.Module):
         self.conv2 = Conv(4 * half, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.conv2(pool_pyramid(self.conv1(x)))  # type: ignore[no-any-return]
+        return self.conv2(pool_pyramid(self.conv1, x))  # type: ignore[no-any-return]
 
 
 class YoloX(Network):
@@ -157,10 +163,14 @@ class CspDarknet(nn.Module):
             CspLayer(16 * c, 16 * c, n, shortcut=False, depthwise=depthwise),
         )
 
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        fine = self.dark3(self.dark2(self.stem(images)))
-        middle = self.dark4(fine)
-        return fine, middle, self.dark5(middle)
+    def forward(
+        self, images: Tensor, of_fine: Slot | None = None, of_middle: Slot | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        down, csp = self.dark3
+        fine, below = fork(csp(down(self.dark2(self.stem(images))), of_fine), 2)
+        down, csp = self.dark4
+        middle, last = fork(csp(down(below), of_middle), 2)
+        return fine, middle, self.dark5(last)
 
 
 class Pafpn(nn.Module):
@@ -174,6 +184,7 @@ class Pafpn(nn.Module):
         def csp(c1: int, c2: int) -> CspLayer:
             return CspLayer(c1, c2, config.bottlenecks, shortcut=False, depthwise=depthwise)
 
+        self._joint = [middle] * 2, [fine] * 2, [fine] * 2, [middle] * 2
         self.backbone = CspDarknet(config)
         self.lateral_conv0 = Conv(coarse, middle, 1)
         self.C3_p4 = csp(2 * middle, middle)
@@ -185,12 +196,14 @@ class Pafpn(nn.Module):
         self.C3_n4 = csp(2 * middle, coarse)
 
     def forward(self, images: Tensor) -> list[Tensor]:
-        fine, middle, coarse = self.backbone(images)
-        top = self.lateral_conv0(coarse)
-        between = self.reduce_conv1(self.C3_p4(torch.cat((_doubled(top), middle), dim=1)))
-        p3 = self.C3_p3(torch.cat((_doubled(between), fine), dim=1))
-        p4 = self.C3_n3(torch.cat((self.bu_conv2(p3), between), dim=1))
-        p5 = self.C3_n4(torch.cat((self.bu_conv1(p4), top), dim=1))
+        in_p4, in_p3, in_n3, in_n4 = (ConcatBuffer(channels) for channels in self._joint)
+        fine, middle, coarse = self.backbone(images, in_p3.slot(1, only=False), in_p4.slot(1, only=False))
+        top, upper = fork(self.lateral_conv0(coarse, in_n4.slot(1)), 2)
+        p4 = self.C3_p4(in_p4.concat((_doubled(upper, in_p4.slot(0)), middle)))
+        between, upper = fork(self.reduce_conv1(p4, in_n3.slot(1)), 2)
+        p3, lower = fork(self.C3_p3(in_p3.concat((_doubled(upper, in_p3.slot(0)), fine))), 2)
+        p4, last = fork(self.C3_n3(in_n3.concat((self.bu_conv2(lower, in_n3.slot(0)), between))), 2)
+        p5 = self.C3_n4(in_n4.concat((self.bu_conv1(last, in_n4.slot(0)), top)))
         return [p3, p4, p5]
 
 
@@ -226,10 +239,12 @@ class DecoupledHead(nn.Module):
         return [self._predict(level, x) for level, x in enumerate(maps)]
 
     def _predict(self, level: int, x: Tensor) -> Tensor:
-        x = self.stems[level](x)
-        box = self.reg_convs[level](x)
-        classes = self.cls_preds[level](self.cls_convs[level](x))
-        raw = torch.cat((self.reg_preds[level](box), self.obj_preds[level](box), classes), dim=1)
+        of_classes, of_box = self.cls_convs[level], self.reg_convs[level]
+        assert isinstance(of_classes, nn.Sequential) and isinstance(of_box, nn.Sequential)
+        classes, box = side_by_side((of_classes[0], of_box[0]), self.stems[level](x), (None, None))
+        classes = self.cls_preds[level](of_classes[1](classes))
+        box, objectness = fork(of_box[1](box), 2)
+        raw = torch.cat((self.reg_preds[level](box), self.obj_preds[level](objectness), classes), dim=1)
         return raw.permute(0, 2, 3, 1)[:, None]  # a view
 
 
