@@ -15,6 +15,8 @@ from yolofast.fused.fork import fork, row_stride
 from yolofast.fused.low_precision import forward_in
 from yolofast.fused.norm_act import norm_act
 from yolofast.fused.pool import doubled, max_pool
+from yolofast.fused.siblings import run_as_one
+from yolofast.model.blocks import Conv, side_by_side
 from yolofast.precision import without_kernels
 
 EVERY_KIND = {
@@ -128,6 +130,29 @@ def compare_forks(device):
     assert all(one is plain for one in fork(plain, 3))  # autograd adds its gradients
 
 
+def compare_siblings(device):
+    for window, channels in ((1, (8, 16)), (3, (5, 7, 4))):
+        convs = nn.ModuleList(Conv(6, count, window) for count in channels)
+        convs.to(device, memory_format=torch.channels_last)
+        exact = copy.deepcopy(convs).double()
+        x = some_map(2, 6, 5, 4, device=device).requires_grad_()
+        other = x.detach().double().requires_grad_()
+        found = side_by_side(convs, x, [None] * len(channels))
+        expected = [conv(other) for conv in exact]
+        given = [torch.randn_like(one) for one in found]
+        torch.autograd.backward(found, given)
+        torch.autograd.backward(expected, [one.double() for one in given])
+        for a, b in [*zip(found, expected, strict=True)]:
+            assert off(a, b) < 1e-5
+        for (name, a), b in zip([("x", x), *convs.named_parameters()], [other, *exact.parameters()], strict=True):
+            assert off(a.grad, b.grad) < 1e-5, (window, name)
+        for (name, a), b in zip(convs.named_buffers(), exact.buffers(), strict=True):
+            assert off(a, b) < 1e-5 if a.is_floating_point() else torch.equal(a, b), name
+    differ = Conv(6, 8, 1), Conv(6, 8, 3), Conv(6, 8, 1, g=2), nn.Sequential()
+    x = some_map(1, 6, 2, 2, device=device)
+    assert all(run_as_one([differ[0].conv, getattr(one, "conv", one)], x) is None for one in differ[1:])
+
+
 def changed(model, smooth):
     """With nothing that bends, rounding moves gradients by little; what stays must not be computed."""
     for module in model.modules():
@@ -170,15 +195,15 @@ def compare_networks(device):
     kinds = compare_network(device, EVERY_KIND, 64)
     # What the last Concat joins was either written for another or is no kernel's; DownC takes no place. RepConv and
     # Shortcut add; one map has more readers than a kernel takes gradients. Strided are the gradients of predictions.
-    assert kinds == Counter(cat=1, copy_=1, add=6, strided=2), kinds
+    assert kinds == Counter(cat=1, copy_=1, add=5, strided=2), kinds
     compare_network(device, EVERY_KIND, 64, frozen=("model.0.", "model.1.", "model.3.", "model.9.cv2"))
     tiny = compare_network(device, "yolov7-tiny", 64)
     assert not +tiny - Counter(add=3, strided=3), tiny  # the head's vectors, which are folded in two bytes
     small = {"depth_multiple": 0.67, "width_multiple": 0.125, "depthwise": False, "image_size": 64}
     yolox = compare_network(device, {"family": "yolox", "nc": 3, "names": ["a", "b", "c"], **small}, 64)
-    # The images and the head's predictions; rows of six bottlenecks have more gradients
+    # The images, the head's predictions and the weights of its branches; rows of six bottlenecks have more gradients
     # than a kernel takes.
-    assert yolox == Counter(cat=4, strided=9, add=6), yolox
+    assert yolox == Counter(cat=7, strided=9, add=6), yolox
 
 
 def compare_all(device="cpu"):
@@ -186,6 +211,7 @@ def compare_all(device="cpu"):
     loops_run_in_the_interpreter()
     compare_joins(device)
     compare_forks(device)
+    compare_siblings(device)
     compare_networks(device)
     with without_kernels():
         model = changed(build_model(EVERY_KIND), smooth=False).to(device)

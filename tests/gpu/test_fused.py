@@ -30,7 +30,7 @@ def test_ota_and_its_loss_are_those_as_written():
     fused_comparisons.compare_all("cuda", [(faithful, seed) for faithful in (True, False) for seed in range(12)])
 
 
-def test_joint_maps_and_forks(monkeypatch):
+def test_joint_maps_forks_and_siblings(monkeypatch):
     for backend in (torch.backends.cudnn, torch.backends.cuda.matmul):
         monkeypatch.setattr(backend, "allow_tf32", False)
     joint_comparisons.compare_all("cuda")

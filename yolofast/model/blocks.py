@@ -11,6 +11,7 @@ from yolofast.fused.concat import ConcatBuffer, Slot
 from yolofast.fused.fork import fork
 from yolofast.fused.norm_act import norm_act
 from yolofast.fused.pool import doubled, max_pool
+from yolofast.fused.siblings import run_as_one
 from yolofast.fused.stem import convolution
 from yolofast.model.graph import LayerSpec
 from yolofast.precision import kernels_for
@@ -47,8 +48,16 @@ class Conv(nn.Module):
 
 
 def side_by_side(convs: Sequence[nn.Module], x: Tensor, slots: Sequence[Slot | None]) -> list[Tensor]:
-    """Convolutions of the same map."""
-    return [conv(own, slot) for conv, own, slot in zip(convs, fork(x, len(convs)), slots, strict=True)]
+    """`Conv`s of the same map, by the project's own kernels as one; other modules one after the other."""
+    plain = [conv for conv in convs if isinstance(conv, Conv)]
+    as_one = len(plain) == len(convs) and kernels_for(x) and torch.is_grad_enabled()
+    parts = run_as_one([conv.conv for conv in plain], x) if as_one else None
+    if parts is None:
+        return [conv(own, slot) for conv, own, slot in zip(convs, fork(x, len(convs)), slots, strict=True)]
+    return [
+        norm_act(y, conv.bn, conv.act, slot, gradient_slot=of_gradient)
+        for conv, (y, of_gradient), slot in zip(plain, parts, slots, strict=True)
+    ]
 
 
 class RepConv(nn.Module):
