@@ -1,8 +1,8 @@
 """How a graph of layers runs while it learns with the project's own kernels (`yolofast/fused`).
 
-The layers are those of the schedule, but passes over memory are saved: what a Concat joins is written where the joint
-map has it, layers that read the same map do so by a `fork`, and convolutions of the same map that differ in their
-weights alone run as one, when the first of them is due.
+The layers are those of the schedule, but passes over memory are saved. What a Concat joins is written where the joint
+map has it. Layers that read the same map do so by a `fork`. Convolutions of the same map that differ in their weights
+alone run as one, when the first of them is due.
 """
 
 from collections import Counter
