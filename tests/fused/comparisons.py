@@ -10,7 +10,7 @@ from torch import nn
 from yolofast.fused import norm_act, stem
 from yolofast.fused.low_precision import forward_in
 from yolofast.fused.pool import max_pool
-from yolofast.fused.predict import folded_prediction
+from yolofast.fused.predict import folded_prediction, joint_prediction
 from yolofast.model.blocks import MP
 from yolofast.precision import TRITON_IS_INTERPRETED, without_kernels
 
@@ -130,6 +130,20 @@ def compare_prediction(device):
             assert all(off(a, b) < 1e-12 for a, b in zip(found, exact, strict=True))
 
 
+def compare_joint_prediction(device):
+    first, second, third = (nn.Conv2d(6, count, 1, device=device).double() for count in (4, 1, 9))
+    x = some_map(2, 12, 4, 3, device=device, dtype=torch.float64).requires_grad_()
+    box, classes = x.split(6, 1)
+    y = torch.cat((first(box), second(box), third(classes)), 1).permute(0, 2, 3, 1)[:, None]
+    raw = joint_prediction(x, ((first, second), (third,)))
+    given = torch.randn_like(y)
+    learning = [x, *(p for conv in (first, second, third) for p in conv.parameters())]
+    exact = torch.autograd.grad(y, learning, given)
+    found = torch.autograd.grad(raw, learning, given)
+    assert raw.shape == y.shape and off(raw, y) < 1e-12
+    assert all(off(a, b) < 1e-12 for a, b in zip(found, exact, strict=True))
+
+
 def compare_low_precision(device):
     """What autocast computes, number for number."""
     layers = nn.Conv2d(3, 8, 3, bias=False), nn.Conv2d(8, 8, 1, bias=False), nn.Conv2d(8, 4, 3, bias=False, groups=4)
@@ -156,6 +170,7 @@ def compare_all(device="cpu"):
     compare_pools(device)
     compare_stem(device)
     compare_prediction(device)
+    compare_joint_prediction(device)
     compare_low_precision(device)
     with without_kernels():
         x = some_map(1, 4, 4, 4, device=device).requires_grad_()

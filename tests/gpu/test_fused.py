@@ -1,6 +1,5 @@
 """The kernels of `yolofast/fused`, OTA and loss on a GPU, in bfloat16 too, and a step made of them."""
 
-import copy
 from contextlib import nullcontext
 
 import pytest
@@ -9,7 +8,6 @@ import torch
 from tests.fused import comparisons, joint_comparisons
 from tests.loss import fused_comparisons
 from yolofast import build_model
-from yolofast.fused.low_precision import forward_in
 from yolofast.precision import without_kernels
 
 
@@ -38,19 +36,8 @@ def test_joint_maps_forks_and_siblings(monkeypatch):
 
 @pytest.mark.parametrize("cfg", ["yolov7-tiny", "yolov7", "yolox-s"])
 def test_a_network_in_bfloat16_rounds_as_much_as_plain_torch(cfg, monkeypatch):
-    """How far the gradient of all weights is from that in float64."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    torch.manual_seed(0)
-    model = joint_comparisons.changed(build_model(cfg), smooth=True).cuda().to(memory_format=torch.channels_last)
-    images = torch.rand(16, 3, 128, 128, device="cuda").contiguous(memory_format=torch.channels_last)
-    exact, _ = joint_comparisons.gradients(copy.deepcopy(model).double(), images.double())
-    errors = []
-    for kernels, forward in ((nullcontext, forward_in(model, torch.bfloat16)), (without_kernels, model)):
-        with kernels(), torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
-            found, _ = joint_comparisons.gradients(model, images, forward)
-        errors.append(comparisons.off(found, exact))
-    ours, plain = errors
-    assert 0 < ours < 1.1 * plain, errors
+    joint_comparisons.compare_rounding("cuda", cfg, 128, batch=16)
 
 
 @pytest.mark.parametrize("cfg", ["yolov7-tiny", "yolov7", "yolox-s"])

@@ -28,7 +28,6 @@ class Slot(NamedTuple):
 class ConcatBuffer:
     def __init__(self, channels: Sequence[int]) -> None:
         self._channels = tuple(channels)
-        self._starts = [0, *accumulate(channels)]
         self._whole: Tensor | None = None
         self._written: dict[int, int] = {}
         """Part → address of the map whose values its place has."""
@@ -38,12 +37,12 @@ class ConcatBuffer:
 
     def place(self, index: int, like: Tensor, height: int, width: int) -> Tensor | None:
         """The memory of a part; None where parts do not fit together."""
-        shape = len(like), self._starts[-1], height, width
+        shape = len(like), sum(self._channels), height, width
         if self._whole is None:
             self._whole = new_map(like, *shape[1:])
         if (self._whole.shape, self._whole.dtype) != (shape, like.dtype):
             return None
-        return alias(self._whole, self._starts[index], self._channels[index])
+        return alias(self._whole, sum(self._channels[:index]), self._channels[index])
 
     def is_written(self, index: int, by: Tensor) -> None:
         self._written[index] = by.data_ptr()
@@ -61,7 +60,7 @@ class ConcatBuffer:
         assert memory is not None
         for index, part in enumerate(parts):
             if self._written.get(index) != part.data_ptr():
-                alias(memory, self._starts[index], self._channels[index]).copy_(part)
+                alias(memory, sum(self._channels[:index]), self._channels[index]).copy_(part)
         self._written.clear()
         return memory
 

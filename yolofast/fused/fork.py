@@ -31,7 +31,7 @@ class _Fork(torch.autograd.Function):
 
 def fork(x: Tensor, readers: int) -> list[Tensor]:
     """The map once for each layer that reads it."""
-    if readers < 2 or not _takes_more(x.grad_fn):
+    if readers < 2 or torch.compiler.is_compiling() or not _takes_more(x.grad_fn):
         return [x] * readers
     return list(_Fork.apply(x, readers))  # type: ignore[no-untyped-call]
 

@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from yolofast.fused.concat import ConcatBuffer, Slot
 from yolofast.fused.fork import fork
+from yolofast.fused.predict import can_be_folded, joint_prediction
 from yolofast.model.blocks import Conv, ReOrg, Upsample, pool_pyramid, side_by_side
 from yolofast.model.contract import Layer, ModelFamily, Network
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
+from yolofast.precision import kernels_for
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
 
 STRIDES = (8, 16, 32)
@@ -241,10 +243,17 @@ class DecoupledHead(nn.Module):
     def _predict(self, level: int, x: Tensor) -> Tensor:
         of_classes, of_box = self.cls_convs[level], self.reg_convs[level]
         assert isinstance(of_classes, nn.Sequential) and isinstance(of_box, nn.Sequential)
-        classes, box = side_by_side((of_classes[0], of_box[0]), self.stems[level](x), (None, None))
-        classes = self.cls_preds[level](of_classes[1](classes))
-        box, objectness = fork(of_box[1](box), 2)
-        raw = torch.cat((self.reg_preds[level](box), self.obj_preds[level](objectness), classes), dim=1)
+        x = self.stems[level](x)
+        reg, obj, cls = self.reg_preds[level], self.obj_preds[level], self.cls_preds[level]
+        as_one = kernels_for(x) and all(can_be_folded(x, conv) for conv in (reg, obj, cls))
+        both = ConcatBuffer([x.shape[1]] * 2) if as_one else None
+        slots = (None, None) if both is None else (both.slot(0), both.slot(1))
+        classes, box = side_by_side((of_classes[0], of_box[0]), x, (None, None))
+        box, classes = of_box[1](box, slots[0]), of_classes[1](classes, slots[1])
+        if both is not None:
+            return joint_prediction(both.concat((box, classes)), ((reg, obj), (cls,)))  # type: ignore[arg-type]
+        box, objectness = fork(box, 2)
+        raw = torch.cat((reg(box), obj(objectness), cls(classes)), dim=1)
         return raw.permute(0, 2, 3, 1)[:, None]  # a view
 
 
