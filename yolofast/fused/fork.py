@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 
 MOST_GRADIENTS = 4
 """That a kernel reads."""
+_UNIT = 8
 
 
 class _Fork(torch.autograd.Function):
@@ -68,11 +69,20 @@ def few_gradients(ctx: Any, given: Tensor) -> list[Tensor]:
     return found
 
 
-def in_rows(gradients: Sequence[Tensor]) -> list[Any]:
-    """For a kernel: as many tensors and strides of their rows as it can read, and how many of them count."""
-    read = [rows_of(one) for one in gradients]
-    padded = read + read[:1] * (MOST_GRADIENTS - len(read))
-    return [part for pair in padded for part in pair] + [len(read)]
+def in_steps(*maps: Tensor) -> tuple[list[Any], int]:
+    """For a kernel: maps, how far apart their rows lie, and the numbers such a step has.
+
+    Steps are no constants of a kernel, which would be compiled for each anew. That they are a whole number of 16 bytes
+    it must know all the same, to read as many at once.
+    """
+    read = [rows_of(one) for one in maps]
+    unit = _UNIT if all(stride % _UNIT == 0 for _, stride in read) else 1
+    return [*(one for one, _ in read), *(stride // unit for _, stride in read)], unit
+
+
+def padded(gradients: Sequence[Tensor]) -> list[Tensor]:
+    """As many as a kernel can read; it is told how many count."""
+    return [*gradients, *[gradients[0]] * (MOST_GRADIENTS - len(gradients))]
 
 
 def row_stride(x: Tensor) -> int | None:

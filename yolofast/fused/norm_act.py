@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from yolofast.fused.concat import Slot, room_for
-from yolofast.fused.fork import few_gradients, handed_on, in_rows, row_stride, rows_of
+from yolofast.fused.fork import few_gradients, handed_on, in_steps, padded, row_stride
 from yolofast.precision import TRITON_IS_INTERPRETED
 
 PLAIN, SILU, LEAKY = 0, 1, 2
@@ -88,14 +88,12 @@ class _NormAct(torch.autograd.Function):
         z, also = room_for(slot, y, channels, height, width)
         numbers = torch.empty(2 + 2 * shape.parts, channels, device=y.device)
         mean, rstd = numbers[0], numbers[1]
+        maps, unit = in_steps(y, z, z if also is None else also, z if plus is None else plus)
         _launch(
-            kernels.norm_act_kernel, shape, y, *rows_of(z), *rows_of(z if also is None else also),
-            *rows_of(z if plus is None else plus),
-            weight, bias, mean, rstd,
+            kernels.norm_act_kernel, shape, *maps, int(also is not None), weight, bias, mean, rstd,
             mean if running_mean is None else running_mean, rstd if running_var is None else running_var,
             numbers[2:], _counters(y.device, shape.parts, shape.groups), rows, shape.each, eps, momentum, slope,
-            C=channels, Y_STRIDE=row_stride(y), ACT=act, TRACKS=running_mean is not None,
-            TWICE=also is not None, PLUS=plus is not None,
+            C=channels, UNIT=unit, ACT=act, TRACKS=running_mean is not None, PLUS=plus is not None,
         )  # fmt: skip
         ctx.save_for_backward(y, weight, bias, mean, rstd)
         ctx.act, ctx.slope, ctx.gradient_slot, ctx.more = act, slope, gradient_slot, []
@@ -112,14 +110,14 @@ class _NormAct(torch.autograd.Function):
         rows, programs = images * height * width, 4 if TRITON_IS_INTERPRETED else _programs(y.device.index)
         shape = tiling(rows, channels, _BACKWARD_TILE, programs)
         gradients = few_gradients(ctx, dz)
-        *given, count = in_rows(gradients)
         dy, _ = room_for(ctx.gradient_slot, y, channels, height, width)
         numbers = torch.empty(2 + 2 * shape.parts, channels, device=y.device)
         dweight, dbias = numbers[0], numbers[1]
+        maps, unit = in_steps(y, dy, *padded(gradients))
         _launch(
-            kernels.norm_act_back_kernel, shape, y, *given, dy, weight, bias, mean, rstd,
-            dweight, dbias, numbers[2:], _counters(y.device, shape.parts, shape.groups), rows, shape.each, ctx.slope,
-            C=channels, Y_STRIDE=row_stride(y), DY_STRIDE=row_stride(dy), ACT=ctx.act, GIVEN=count,
+            kernels.norm_act_back_kernel, shape, *maps, len(gradients), weight, bias, mean, rstd, dweight, dbias,
+            numbers[2:], _counters(y.device, shape.parts, shape.groups), rows, shape.each, ctx.slope,
+            C=channels, UNIT=unit, ACT=ctx.act, SEVERAL=len(gradients) > 1,
         )  # fmt: skip
         dplus = handed_on(ctx.of_plus, gradients) if ctx.adds else None
         return dy, dweight, dbias, *[None] * 7, dplus, None

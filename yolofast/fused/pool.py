@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from yolofast.fused.concat import Slot, new_map, room_for
-from yolofast.fused.fork import few_gradients, in_rows, rows_of
+from yolofast.fused.fork import few_gradients, in_steps, padded
 from yolofast.fused.norm_act import power_of_two
 
 _NUMBERS, _NUMBERS_OF_WINDOWS = 4096, 1024
@@ -27,15 +27,16 @@ class _Halve(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, slot: Slot | None) -> Tensor:
         y, also = room_for(slot, x, x.shape[1], x.shape[2] // 2, x.shape[3] // 2)
         ctx.shape, ctx.which, ctx.more = x.shape, _which(y), []
-        _launch("pool_kernel", y.shape, _NUMBERS, *rows_of(x), *_targets(y, also), ctx.which, TWICE=also is not None)
+        maps, how = _maps(x, y, also)
+        _launch("pool_kernel", y.shape, _NUMBERS, *maps, ctx.which, **how)
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None]:
-        *given, count = in_rows(few_gradients(ctx, dy))
+        given, how = _gradients(ctx, dy)
         dx = new_map(dy, *ctx.shape[1:])
-        _launch("pool_back_kernel", dy.shape, _NUMBERS, *given, ctx.which, dx, GIVEN=count)
+        _launch("pool_back_kernel", dy.shape, _NUMBERS, *given, ctx.which, dx, **how)
         return dx, None
 
 
@@ -44,19 +45,17 @@ class _Window(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, window: int, slot: Slot | None) -> Tensor:
         y, also = room_for(slot, x, *x.shape[1:])
         ctx.window, ctx.which, ctx.more = window, _which(y), []
-        _launch(
-            "window_kernel", x.shape, _NUMBERS_OF_WINDOWS, *rows_of(x), *_targets(y, also), ctx.which,
-            K=window, TWICE=also is not None,
-        )  # fmt: skip
+        maps, how = _maps(x, y, also)
+        _launch("window_kernel", x.shape, _NUMBERS_OF_WINDOWS, *maps, ctx.which, K=window, **how)
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-        *given, count = in_rows(few_gradients(ctx, dy))
+        given, how = _gradients(ctx, dy)
         dx = new_map(dy, *dy.shape[1:])
         _launch(
-            "window_back_kernel", dy.shape, _NUMBERS_OF_WINDOWS, *given, ctx.which, dx, K=ctx.window, GIVEN=count
+            "window_back_kernel", dy.shape, _NUMBERS_OF_WINDOWS, *given, ctx.which, dx, K=ctx.window, **how
         )  # fmt: skip
         return dx, None, None
 
@@ -66,15 +65,16 @@ class _Double(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, slot: Slot | None) -> Tensor:
         ctx.shape, ctx.more = x.shape, []
         y, also = room_for(slot, x, x.shape[1], 2 * x.shape[2], 2 * x.shape[3])
-        _launch("double_kernel", x.shape, _NUMBERS, *rows_of(x), *_targets(y, also), TWICE=also is not None)
+        maps, how = _maps(x, y, also)
+        _launch("double_kernel", x.shape, _NUMBERS, *maps, **how)
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None]:
-        *given, count = in_rows(few_gradients(ctx, dy))
+        given, how = _gradients(ctx, dy)
         dx = new_map(dy, *ctx.shape[1:])
-        _launch("double_back_kernel", ctx.shape, _NUMBERS, *given, dx, GIVEN=count)
+        _launch("double_back_kernel", ctx.shape, _NUMBERS, *given, dx, **how)
         return dx, None
 
 
@@ -84,8 +84,15 @@ def _which(y: Tensor) -> Tensor:
     return y.new_empty((images, height, width, channels), dtype=torch.uint8).permute(0, 3, 1, 2)
 
 
-def _targets(y: Tensor, also: Tensor | None) -> tuple[Any, ...]:
-    return *rows_of(y), *rows_of(y if also is None else also)
+def _maps(x: Tensor, y: Tensor, also: Tensor | None) -> tuple[list[Any], dict[str, int]]:
+    maps, unit = in_steps(x, y, y if also is None else also)
+    return [*maps, int(also is not None)], {"UNIT": unit}
+
+
+def _gradients(ctx: Any, dy: Tensor) -> tuple[list[Any], dict[str, int]]:
+    given = few_gradients(ctx, dy)
+    maps, unit = in_steps(*padded(given))
+    return [*maps, len(given)], {"UNIT": unit, "SEVERAL": len(given) > 1}
 
 
 def _launch(name: str, shape: tuple[int, ...], numbers: int, *given: Any, **how: int) -> None:
