@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from yolofast.fused.fork import alias, handed_on, row_stride, taken
 
 
-class Slot(NamedTuple):
+class ConcatSlot(NamedTuple):
     """Where a part belongs."""
 
     buffer: "ConcatBuffer"
@@ -32,8 +32,8 @@ class ConcatBuffer:
         self._written: dict[int, int] = {}
         """Part → address of the map whose values its place has."""
 
-    def slot(self, part: int, only: bool = True) -> Slot:
-        return Slot(self, part, only)
+    def slot(self, part: int, only: bool = True) -> ConcatSlot:
+        return ConcatSlot(self, part, only)
 
     def place(self, index: int, like: Tensor, height: int, width: int) -> Tensor | None:
         """The memory of a part; None where parts do not fit together."""
@@ -70,7 +70,9 @@ class ConcatBuffer:
         return part.dtype == self._whole.dtype and part.shape == (images, channels, *size)
 
 
-def room_for(slot: Slot | None, like: Tensor, channels: int, height: int, width: int) -> tuple[Tensor, Tensor | None]:
+def room_for(
+    slot: ConcatSlot | None, like: Tensor, channels: int, height: int, width: int
+) -> tuple[Tensor, Tensor | None]:
     """Memory for a map, and where it is to be written a second time."""
     place = None if slot is None else slot.buffer.place(slot.part, like, height, width)
     if slot is None or place is None or place.shape[1] != channels:
@@ -111,7 +113,7 @@ class _Split(torch.autograd.Function):
         return ctx.gradients.concat(given), None, None
 
 
-def split(x: Tensor, channels: Sequence[int]) -> list[tuple[Tensor, Slot]]:
+def split(x: Tensor, channels: Sequence[int]) -> list[tuple[Tensor, ConcatSlot]]:
     """The parts of a map, and where the gradient of each is to be written."""
     assert row_stride(x) is not None
     buffer = ConcatBuffer(channels)

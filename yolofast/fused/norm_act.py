@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from yolofast.fused.concat import Slot, room_for
+from yolofast.fused.concat import ConcatSlot, room_for
 from yolofast.fused.fork import few_gradients, handed_on, in_steps, padded, row_stride
 from yolofast.precision import TRITON_IS_INTERPRETED
 
@@ -77,8 +77,8 @@ class _NormAct(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-        eps: float, momentum: float, act: int, slope: float, slot: Slot | None, plus: Tensor | None,
-        gradient_slot: Slot | None,
+        eps: float, momentum: float, act: int, slope: float, slot: ConcatSlot | None, plus: Tensor | None,
+        gradient_slot: ConcatSlot | None,
     ) -> Tensor:  # fmt: skip
         from yolofast.fused import _norm_kernel as kernels
 
@@ -124,8 +124,8 @@ class _NormAct(torch.autograd.Function):
 
 
 def norm_act(
-    y: Tensor, norm: nn.Module, act: nn.Module, slot: Slot | None = None, plus: Tensor | None = None,
-    gradient_slot: Slot | None = None,
+    y: Tensor, norm: nn.Module, act: nn.Module, slot: ConcatSlot | None = None, plus: Tensor | None = None,
+    gradient_slot: ConcatSlot | None = None,
 ) -> Tensor:  # fmt: skip
     """`act(norm(y)) + plus`, written to its place in a joint map, if it has one; so is the gradient of `y`."""
     if not _fits(y, norm):

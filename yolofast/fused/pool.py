@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from yolofast.fused.concat import Slot, new_map, room_for
+from yolofast.fused.concat import ConcatSlot, new_map, room_for
 from yolofast.fused.fork import few_gradients, in_steps, padded
 from yolofast.fused.norm_act import power_of_two
 
@@ -24,7 +24,7 @@ _LARGEST_WINDOW = 13
 
 class _Halve(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, slot: Slot | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, slot: ConcatSlot | None) -> Tensor:
         y, also = room_for(slot, x, x.shape[1], x.shape[2] // 2, x.shape[3] // 2)
         ctx.shape, ctx.which, ctx.more = x.shape, _which(y), []
         maps, how = _maps(x, y, also)
@@ -42,7 +42,7 @@ class _Halve(torch.autograd.Function):
 
 class _Window(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, window: int, slot: Slot | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, window: int, slot: ConcatSlot | None) -> Tensor:
         y, also = room_for(slot, x, *x.shape[1:])
         ctx.window, ctx.which, ctx.more = window, _which(y), []
         maps, how = _maps(x, y, also)
@@ -62,7 +62,7 @@ class _Window(torch.autograd.Function):
 
 class _Double(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, slot: Slot | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, slot: ConcatSlot | None) -> Tensor:
         ctx.shape, ctx.more = x.shape, []
         y, also = room_for(slot, x, x.shape[1], 2 * x.shape[2], 2 * x.shape[3])
         maps, how = _maps(x, y, also)
@@ -107,7 +107,7 @@ def _launch(name: str, shape: tuple[int, ...], numbers: int, *given: Any, **how:
     getattr(kernels, name)[grid](*given, places, height, width, **shapes, **how, num_warps=4)
 
 
-def max_pool(x: Tensor, window: int, stride: int, slot: Slot | None = None) -> Tensor:
+def max_pool(x: Tensor, window: int, stride: int, slot: ConcatSlot | None = None) -> Tensor:
     """Of windows of 2 that do not overlap and of odd ones around every place; others as torch computes them."""
     if x.requires_grad and x.stride(1) == 1:
         pooled: Tensor
@@ -120,7 +120,7 @@ def max_pool(x: Tensor, window: int, stride: int, slot: Slot | None = None) -> T
     return F.max_pool2d(x, window, stride, window // 2 if stride == 1 else 0)
 
 
-def doubled(x: Tensor, slot: Slot | None = None) -> Tensor:
+def doubled(x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
     """Every place four times."""
     y: Tensor = _Double.apply(x, slot)  # type: ignore[no-untyped-call]
     return y

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from yolofast.fused.concat import Slot, split
+from yolofast.fused.concat import ConcatSlot, split
 from yolofast.fused.fork import row_stride
 
 
@@ -42,7 +42,7 @@ def _are_neighbours(weights: Sequence[Tensor]) -> bool:
     return True
 
 
-def run_as_one(convs: Sequence[nn.Module], x: Tensor) -> list[tuple[Tensor, Slot]] | None:
+def run_as_one(convs: Sequence[nn.Module], x: Tensor) -> list[tuple[Tensor, ConcatSlot]] | None:
     """Their maps, parts of a joint one, each with the place of its gradient; None where they differ too much."""
     if not all(_alike(conv, convs[0]) for conv in convs):
         return None

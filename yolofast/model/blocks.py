@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from yolofast.fused.concat import ConcatBuffer, Slot
+from yolofast.fused.concat import ConcatBuffer, ConcatSlot
 from yolofast.fused.fork import fork
 from yolofast.fused.norm_act import norm_act
 from yolofast.fused.pool import doubled, max_pool
@@ -40,14 +40,14 @@ class Conv(nn.Module):
         self.bn: nn.Module = batch_norm(c2)
         self.act = nn.SiLU() if act is None else act
 
-    def forward(self, x: Tensor, slot: Slot | None = None, plus: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None, plus: Tensor | None = None) -> Tensor:
         if kernels_for(x):
             return norm_act(convolution(self.conv, x), self.bn, self.act, slot, plus)
         y: Tensor = self.act(self.bn(self.conv(x)))
         return y if plus is None else plus + y
 
 
-def side_by_side(convs: Sequence[nn.Module], x: Tensor, slots: Sequence[Slot | None]) -> list[Tensor]:
+def side_by_side(convs: Sequence[nn.Module], x: Tensor, slots: Sequence[ConcatSlot | None]) -> list[Tensor]:
     """`Conv`s of the same map, by the project's own kernels as one; other modules one after the other."""
     plain = [conv for conv in convs if isinstance(conv, Conv)]
     as_one = len(plain) == len(convs) and kernels_for(x) and torch.is_grad_enabled()
@@ -100,7 +100,7 @@ class MP(nn.MaxPool2d):
     def __init__(self, k: int = 2) -> None:
         super().__init__(kernel_size=k, stride=k)
 
-    def forward(self, x: Tensor, slot: Slot | None = None) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
         if kernels_for(x):
             return max_pool(x, self.kernel_size, self.stride, slot)  # type: ignore[arg-type]
         return super().forward(x)  # type: ignore[no-any-return]
@@ -112,7 +112,7 @@ class SP(nn.MaxPool2d):
     def __init__(self, k: int = 3, s: int = 1) -> None:
         super().__init__(kernel_size=k, stride=s, padding=k // 2)
 
-    def forward(self, x: Tensor, slot: Slot | None = None) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
         if kernels_for(x) and self.stride == 1:
             return max_pool(x, self.kernel_size, 1, slot)  # type: ignore[arg-type]
         return super().forward(x)  # type: ignore[no-any-return]
@@ -121,7 +121,7 @@ class SP(nn.MaxPool2d):
 class Upsample(nn.Upsample):
     """Nearest cells are copies, so they keep their type: autocast would widen them and all that they are joined to."""
 
-    def forward(self, x: Tensor, slot: Slot | None = None) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
         if (self.mode, self.size, self.scale_factor) == ("nearest", None, 2.0) and kernels_for(x) and x.requires_grad:
             return doubled(x, slot)
         if self.mode != "nearest" or not x.is_cuda:
@@ -177,7 +177,7 @@ class SPPCSPC(nn.Module):
         self.cv6 = Conv(c2, c2, 3)
         self.cv7 = Conv(2 * c2, c2, 1)
 
-    def forward(self, x: Tensor, slot: Slot | None = None) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
         both = ConcatBuffer([self.cv6.conv.out_channels, self.cv2.conv.out_channels])
         deep, straight = side_by_side((self.cv1, self.cv2), x, (None, both.slot(1)))
         pooled = self.cv6(self.cv5(pool_pyramid(self.cv4, self.cv3(deep))), both.slot(0))

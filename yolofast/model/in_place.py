@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from yolofast.fused.concat import ConcatBuffer, Slot
+from yolofast.fused.concat import ConcatBuffer, ConcatSlot
 from yolofast.fused.fork import fork
 from yolofast.model.blocks import MP, SP, SPPCSPC, Concat, Conv, Upsample, side_by_side
 from yolofast.model.graph import IMAGE
@@ -70,7 +70,7 @@ class InPlacePlan:
 
 
 def _made(
-    modules: list[nn.Module], inputs: list[Tensor], step: _Step, slots: list[Slot | None],
+    modules: list[nn.Module], inputs: list[Tensor], step: _Step, slots: list[ConcatSlot | None],
     buffers: Mapping[int, ConcatBuffer],
 ) -> list[Tensor]:  # fmt: skip
     if len(modules) > 1:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from yolofast.fused.concat import ConcatBuffer, Slot
+from yolofast.fused.concat import ConcatBuffer, ConcatSlot
 from yolofast.fused.fork import fork
 from yolofast.fused.predict import can_be_folded, joint_prediction
 from yolofast.model.blocks import Conv, ReOrg, Upsample, pool_pyramid, side_by_side
@@ -37,7 +37,7 @@ class DepthwiseConv(nn.Module):
         self.dconv = Conv(c1, c1, k, s, g=c1)
         self.pconv = Conv(c1, c2, 1)
 
-    def forward(self, x: Tensor, slot: Slot | None = None, plus: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None, plus: Tensor | None = None) -> Tensor:
         return self.pconv(self.dconv(x), slot, plus)  # type: ignore[no-any-return]
 
 
@@ -67,7 +67,7 @@ class Bottleneck(nn.Module):
         self.conv2 = conv3(channels, channels, depthwise=depthwise)
         self.shortcut = shortcut
 
-    def forward(self, x: Tensor, slot: Slot | None = None) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
         x, plus = fork(x, 2) if self.shortcut else (x, None)
         return self.conv2(self.conv1(x), slot, plus)  # type: ignore[no-any-return]
 
@@ -83,7 +83,7 @@ class CspLayer(nn.Module):
         self.conv3 = Conv(2 * half, c2, 1)
         self.m = nn.Sequential(*(Bottleneck(half, shortcut=shortcut, depthwise=depthwise) for _ in range(n)))
 
-    def forward(self, x: Tensor, slot: Slot | None = None) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
         both = ConcatBuffer([self.conv2.conv.out_channels] * 2)
         deep, straight = side_by_side((self.conv1, self.conv2), x, (None, both.slot(1)))
         for block in self.m:
@@ -145,6 +145,14 @@ class YoloX(Network):
         return self.head(self.backbone(images))  # type: ignore[no-any-return]
 
 
+class CspStage(nn.Sequential):
+    """A convolution that halves the map, and a CSP layer."""
+
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
+        down, csp = self
+        return csp(down(x), slot)  # type: ignore[no-any-return]
+
+
 class CspDarknet(nn.Module):
     """The maps at strides 8, 16 and 32."""
 
@@ -152,13 +160,15 @@ class CspDarknet(nn.Module):
         super().__init__()
         c, n, depthwise = config.base_channels, config.bottlenecks, config.depthwise
 
-        def stage(c1: int, c2: int, n: int) -> list[nn.Module]:
-            return [conv3(c1, c2, 2, depthwise=depthwise), CspLayer(c2, c2, n, shortcut=True, depthwise=depthwise)]
+        def stage(c1: int, c2: int, n: int) -> CspStage:
+            return CspStage(
+                conv3(c1, c2, 2, depthwise=depthwise), CspLayer(c2, c2, n, shortcut=True, depthwise=depthwise)
+            )
 
         self.stem = Focus(3, c)
-        self.dark2 = nn.Sequential(*stage(c, 2 * c, n))
-        self.dark3 = nn.Sequential(*stage(2 * c, 4 * c, 3 * n))
-        self.dark4 = nn.Sequential(*stage(4 * c, 8 * c, 3 * n))
+        self.dark2 = stage(c, 2 * c, n)
+        self.dark3 = stage(2 * c, 4 * c, 3 * n)
+        self.dark4 = stage(4 * c, 8 * c, 3 * n)
         self.dark5 = nn.Sequential(
             conv3(8 * c, 16 * c, 2, depthwise=depthwise),
             SppBottleneck(16 * c),
@@ -166,12 +176,10 @@ class CspDarknet(nn.Module):
         )
 
     def forward(
-        self, images: Tensor, of_fine: Slot | None = None, of_middle: Slot | None = None
+        self, images: Tensor, of_fine: ConcatSlot | None = None, of_middle: ConcatSlot | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        down, csp = self.dark3
-        fine, below = fork(csp(down(self.dark2(self.stem(images))), of_fine), 2)
-        down, csp = self.dark4
-        middle, last = fork(csp(down(below), of_middle), 2)
+        fine, below = fork(self.dark3(self.dark2(self.stem(images)), of_fine), 2)
+        middle, last = fork(self.dark4(below, of_middle), 2)
         return fine, middle, self.dark5(last)
 
 
