@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,14 @@ class GraphNetwork(Network):
         lead = sources[: head.layout.levels]
         layers = cascade_pools(graph.layers[:-1], modules)
         self._train_plan = (_schedule(layers, sources), sources)
-        self._in_place = InPlacePlan(*self._train_plan, modules, channels)
+        self._channels = tuple(channels)
         # Layers that only feed auxiliary maps are not run at inference.
         self._eval_plan = (_schedule(layers, lead), lead)
+
+    @cached_property
+    def _in_place(self) -> InPlacePlan:
+        """How it runs by the project's own kernels."""
+        return InPlacePlan(*self._train_plan, list(self.model), self._channels)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
