@@ -11,11 +11,25 @@ from yolofast.fused import norm_act, stem
 from yolofast.fused.conv_act import ConvAct
 from yolofast.fused.low_precision import forward_in
 from yolofast.fused.pool import max_pool
-from yolofast.fused.predict import folded_prediction
+from yolofast.fused.predict import folded_prediction, joint_prediction
 from yolofast.model.blocks import MP
-from yolofast.precision import without_kernels
+from yolofast.precision import TRITON_IS_INTERPRETED, without_kernels
 
 ACTIVATIONS = (nn.SiLU(), nn.LeakyReLU(0.1), nn.Identity(), nn.Hardswish())
+
+
+def loops_run_in_the_interpreter():
+    """It takes the bound of a loop, an array of one number, as an index, which numpy has given up."""
+    if TRITON_IS_INTERPRETED:
+        from triton.runtime import interpreter
+
+        patch = interpreter._patch_lang_tensor
+
+        def patched(tensor, scope):
+            patch(tensor, scope)
+            scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+        interpreter._patch_lang_tensor = patched
 
 
 def off(ours, exact):
@@ -151,6 +165,20 @@ def compare_prediction(device):
             assert all(off(a, b) < 1e-12 for a, b in zip(found, exact, strict=True))
 
 
+def compare_joint_prediction(device):
+    first, second, third = (nn.Conv2d(6, count, 1, device=device).double() for count in (4, 1, 9))
+    x = some_map(2, 12, 4, 3, device=device, dtype=torch.float64).requires_grad_()
+    box, classes = x.split(6, 1)
+    y = torch.cat((first(box), second(box), third(classes)), 1).permute(0, 2, 3, 1)[:, None]
+    raw = joint_prediction(x, ((first, second), (third,)))
+    given = torch.randn_like(y)
+    learning = [x, *(p for conv in (first, second, third) for p in conv.parameters())]
+    exact = torch.autograd.grad(y, learning, given)
+    found = torch.autograd.grad(raw, learning, given)
+    assert raw.shape == y.shape and off(raw, y) < 1e-12
+    assert all(off(a, b) < 1e-12 for a, b in zip(found, exact, strict=True))
+
+
 def compare_low_precision(device):
     """What autocast computes, number for number."""
     layers = nn.Conv2d(3, 8, 3, bias=False), nn.Conv2d(8, 8, 1, bias=False), nn.Conv2d(8, 4, 3, bias=False, groups=4)
@@ -171,6 +199,7 @@ def compare_low_precision(device):
 
 
 def compare_all(device="cpu"):
+    loops_run_in_the_interpreter()
     torch.manual_seed(0)
     compare_norm_act(device)
     compare_pools(device)
@@ -178,6 +207,7 @@ def compare_all(device="cpu"):
     compare_prediction(device)
     for dtype in (torch.float16, torch.float32):
         compare_conv_act(device, dtype)
+    compare_joint_prediction(device)
     compare_low_precision(device)
     with without_kernels():
         x = some_map(1, 4, 4, 4, device=device).requires_grad_()

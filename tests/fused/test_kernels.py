@@ -17,6 +17,7 @@ INTERPRETED = {**os.environ, "TRITON_INTERPRET": "1"}
     ("program", "kernel"),
     [
         ("tests.fused.comparisons", "norm_act_back_kernel"),
+        ("tests.fused.joint_comparisons", "double_back_kernel"),
         ("tests.loss.fused_comparisons", "gradient_kernel"),
         ("tests.optim.update_comparisons", "sgd_kernel"),
         ("tests.detect.captured_comparisons", "letterbox_kernel"),

@@ -98,6 +98,12 @@ def test_output_shapes_and_image_size():
     assert caught.value.fix == "use --img 96"
 
 
+@pytest.mark.parametrize("cfg", ["yolox-nano", "yolov7-tiny"])
+def test_every_layer_of_backbone_and_neck_has_its_output(cfg):
+    rows = [row for row in summarise(build_model(cfg), (64, 64)).layers if row.part != "head"]
+    assert rows and all(row.output for row in rows)
+
+
 def test_a_layer_nothing_depends_on():
     cfg = {**SMALL, "backbone": [*SMALL["backbone"], [1, 1, "Conv", [8, 1]]]}
     cfg["head"] = [*SMALL["head"][:-1], [[5, 6], 1, "IDetect", ["nc", "anchors"]]]

@@ -49,11 +49,37 @@ def _wait_for_all(counter_ptr, programs):
 
 
 @triton.jit
+def sum_of_gradients(
+    a_ptr, b_ptr, c_ptr, d_ptr, a_step, b_step, c_step, d_step, given, row, channel, mask,
+    SEVERAL: tl.constexpr, UNIT: tl.constexpr,
+):  # fmt: skip
+    """Of a map that `given` layers read, in float32. All are asked for before one is waited for, those that are not
+    there with an empty mask: a kernel for each count would be compiled for as many seconds."""
+    total = tl.load(a_ptr + row * (a_step * UNIT) + channel, mask, 0.0).to(tl.float32)
+    if SEVERAL:
+        b = tl.load(b_ptr + row * (b_step * UNIT) + channel, mask & (given > 1), 0.0)
+        c = tl.load(c_ptr + row * (c_step * UNIT) + channel, mask & (given > 2), 0.0)
+        d = tl.load(d_ptr + row * (d_step * UNIT) + channel, mask & (given > 3), 0.0)
+        total += b.to(tl.float32) + c.to(tl.float32) + d.to(tl.float32)
+    return total
+
+
+@triton.jit
+def store_map(to_ptr, also_ptr, to_step, also_step, twice, row, channel, x, mask, UNIT: tl.constexpr):
+    """Where it belongs, and into a joint map too."""
+    x = x.to(to_ptr.dtype.element_ty)
+    tl.store(to_ptr + row * (to_step * UNIT) + channel, x, mask)
+    if twice > 0:
+        tl.store(also_ptr + row * (also_step * UNIT) + channel, x, mask)
+
+
+@triton.jit(do_not_specialize=["y_step", "z_step", "also_step", "plus_step", "twice"])
 def norm_act_kernel(
-    y_ptr, z_ptr, z_stride, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, running_mean_ptr, running_var_ptr,
-    parts_ptr, counters_ptr, rows, each, eps, momentum, slope,
-    C: tl.constexpr, PARTS: tl.constexpr, ACT: tl.constexpr, TRACKS: tl.constexpr, PHASE: tl.constexpr,
-    ONE_TILE: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_P: tl.constexpr,
+    y_ptr, z_ptr, also_ptr, plus_ptr, y_step, z_step, also_step, plus_step, twice, weight_ptr, bias_ptr,
+    mean_ptr, rstd_ptr, running_mean_ptr, running_var_ptr, parts_ptr, counters_ptr, rows, each, eps, momentum, slope,
+    C: tl.constexpr, UNIT: tl.constexpr, PARTS: tl.constexpr, ACT: tl.constexpr, TRACKS: tl.constexpr,
+    PLUS: tl.constexpr, PHASE: tl.constexpr, ONE_TILE: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_P: tl.constexpr,
 ):  # fmt: skip
     """Means and M2 (sums of squares about the mean) per program, then those of all."""
     group, part = tl.program_id(0), tl.program_id(1)
@@ -63,7 +89,7 @@ def norm_act_kernel(
     last = tl.minimum(first + each, rows)
     row = first + tl.arange(0, ROWS)
     mask = (row < last)[:, None] & inside[None, :]
-    places = y_ptr + row.to(tl.int64)[:, None] * C + channel[None, :]
+    places = y_ptr + row.to(tl.int64)[:, None] * (y_step * UNIT) + channel[None, :]
     if PHASE != 2:
         tile = tl.load(places, mask, 0.0).to(tl.float32)
         # About the mean of the first tile: squares of numbers far from 0 would lose the variance.
@@ -74,7 +100,9 @@ def norm_act_kernel(
             for start in range(first + ROWS, last, ROWS):
                 row = start + tl.arange(0, ROWS)
                 mask = (row < last)[:, None] & inside[None, :]
-                x = tl.load(y_ptr + row.to(tl.int64)[:, None] * C + channel[None, :], mask, 0.0).to(tl.float32)
+                x = tl.load(y_ptr + row.to(tl.int64)[:, None] * (y_step * UNIT) + channel[None, :], mask, 0.0).to(
+                    tl.float32
+                )
                 off = tl.where(mask, x - centre[None, :], 0.0)
                 total += off
                 squares += off * off
@@ -110,39 +138,49 @@ def norm_act_kernel(
             if PHASE == 2:
                 tile = tl.load(places, mask, 0.0).to(tl.float32)
             u = (tile - mean[None, :]) * factor[None, :] + bias[None, :]
-            to = z_ptr + row.to(tl.int64)[:, None] * z_stride + channel[None, :]
-            tl.store(to, _activated(u, slope, ACT).to(z_ptr.dtype.element_ty), mask)
+            z, far = _activated(u, slope, ACT), row.to(tl.int64)[:, None]
+            if PLUS:
+                z += tl.load(plus_ptr + far * (plus_step * UNIT) + channel[None, :], mask, 0.0).to(tl.float32)
+            store_map(z_ptr, also_ptr, z_step, also_step, twice, far, channel[None, :], z, mask, UNIT)
         else:
             for turn in range(0, tiles):
                 row = first + (tiles - 1 - turn) * ROWS + tl.arange(0, ROWS)
                 mask = (row < last)[:, None] & inside[None, :]
-                x = tl.load(y_ptr + row.to(tl.int64)[:, None] * C + channel[None, :], mask, 0.0).to(tl.float32)
+                x = tl.load(y_ptr + row.to(tl.int64)[:, None] * (y_step * UNIT) + channel[None, :], mask, 0.0).to(
+                    tl.float32
+                )
                 u = (x - mean[None, :]) * factor[None, :] + bias[None, :]
-                to = z_ptr + row.to(tl.int64)[:, None] * z_stride + channel[None, :]
-                tl.store(to, _activated(u, slope, ACT).to(z_ptr.dtype.element_ty), mask)
+                z, far = _activated(u, slope, ACT), row.to(tl.int64)[:, None]
+                if PLUS:
+                    z += tl.load(plus_ptr + far * (plus_step * UNIT) + channel[None, :], mask, 0.0).to(tl.float32)
+                store_map(z_ptr, also_ptr, z_step, also_step, twice, far, channel[None, :], z, mask, UNIT)
 
 
 @triton.jit
 def _gradient(
-    y_ptr, dz_ptr, dz_stride, row, last, channel, inside, mean, rstd, weight, bias, slope,
-    C: tl.constexpr, ACT: tl.constexpr,
+    y_ptr, a_ptr, b_ptr, c_ptr, d_ptr, y_step, a_step, b_step, c_step, d_step, given,
+    row, last, channel, inside, mean, rstd, weight, bias, slope,
+    SEVERAL: tl.constexpr, UNIT: tl.constexpr, ACT: tl.constexpr,
 ):  # fmt: skip
     """Of the normalised map before the activation, that map without weight and bias, and where they are."""
     mask = (row < last)[:, None] & inside[None, :]
     far = row.to(tl.int64)[:, None]
-    y = tl.load(y_ptr + far * C + channel[None, :], mask, 0.0).to(tl.float32)
-    dz = tl.load(dz_ptr + far * dz_stride + channel[None, :], mask, 0.0).to(tl.float32)
+    y = tl.load(y_ptr + far * (y_step * UNIT) + channel[None, :], mask, 0.0).to(tl.float32)
+    dz = sum_of_gradients(
+        a_ptr, b_ptr, c_ptr, d_ptr, a_step, b_step, c_step, d_step, given, far, channel[None, :], mask, SEVERAL, UNIT
+    )
     normal = (y - mean[None, :]) * rstd[None, :]
     du = _through_activation(dz, normal * weight[None, :] + bias[None, :], slope, ACT)
     return du, normal, mask
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["y_step", "a_step", "b_step", "c_step", "d_step", "dy_step", "given"])
 def norm_act_back_kernel(
-    y_ptr, dz_ptr, dz_stride, dy_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, dweight_ptr, dbias_ptr,
-    parts_ptr, counters_ptr, rows, each, slope,
-    C: tl.constexpr, PARTS: tl.constexpr, ACT: tl.constexpr, PHASE: tl.constexpr,
-    ONE_TILE: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_P: tl.constexpr,
+    y_ptr, dy_ptr, a_ptr, b_ptr, c_ptr, d_ptr, y_step, dy_step, a_step, b_step, c_step, d_step, given,
+    weight_ptr, bias_ptr, mean_ptr, rstd_ptr, dweight_ptr, dbias_ptr, parts_ptr, counters_ptr, rows, each, slope,
+    C: tl.constexpr, UNIT: tl.constexpr, PARTS: tl.constexpr, ACT: tl.constexpr, SEVERAL: tl.constexpr,
+    PHASE: tl.constexpr, ONE_TILE: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    BLOCK_P: tl.constexpr,
 ):  # fmt: skip
     group, part = tl.program_id(0), tl.program_id(1)
     channel = group * BLOCK_C + tl.arange(0, BLOCK_C)
@@ -154,14 +192,16 @@ def norm_act_back_kernel(
     weight, bias = tl.load(weight_ptr + channel, inside), tl.load(bias_ptr + channel, inside)
     if PHASE != 2:
         du, normal, mask = _gradient(
-            y_ptr, dz_ptr, dz_stride, row, last, channel, inside, mean, rstd, weight, bias, slope, C, ACT
-        )
+            y_ptr, a_ptr, b_ptr, c_ptr, d_ptr, y_step, a_step, b_step, c_step, d_step, given,
+            row, last, channel, inside, mean, rstd, weight, bias, slope, SEVERAL, UNIT, ACT,
+        )  # fmt: skip
         total, along = du, du * normal
         if not ONE_TILE:
             for start in range(first + ROWS, last, ROWS):
                 x, other, mask = _gradient(
-                    y_ptr, dz_ptr, dz_stride, start + tl.arange(0, ROWS), last, channel, inside,
-                    mean, rstd, weight, bias, slope, C, ACT,
+                    y_ptr, a_ptr, b_ptr, c_ptr, d_ptr, y_step, a_step, b_step, c_step, d_step, given,
+                    start + tl.arange(0, ROWS), last, channel, inside, mean, rstd, weight, bias, slope,
+                    SEVERAL, UNIT, ACT,
                 )  # fmt: skip
                 total += x
                 along += x * other
@@ -183,16 +223,19 @@ def norm_act_back_kernel(
         if ONE_TILE:
             if PHASE == 2:
                 du, normal, mask = _gradient(
-                    y_ptr, dz_ptr, dz_stride, row, last, channel, inside, mean, rstd, weight, bias, slope, C, ACT
-                )
+                    y_ptr, a_ptr, b_ptr, c_ptr, d_ptr, y_step, a_step, b_step, c_step, d_step, given,
+                    row, last, channel, inside, mean, rstd, weight, bias, slope, SEVERAL, UNIT, ACT,
+                )  # fmt: skip
             dy = factor[None, :] * (du - even[None, :] - normal * tilt[None, :])
-            tl.store(dy_ptr + row.to(tl.int64)[:, None] * C + channel[None, :], dy.to(dy_ptr.dtype.element_ty), mask)
+            to = dy_ptr + row.to(tl.int64)[:, None] * (dy_step * UNIT) + channel[None, :]
+            tl.store(to, dy.to(dy_ptr.dtype.element_ty), mask)
         else:
             for turn in range(0, tiles):
                 row = first + (tiles - 1 - turn) * ROWS + tl.arange(0, ROWS)
                 du, normal, mask = _gradient(
-                    y_ptr, dz_ptr, dz_stride, row, last, channel, inside, mean, rstd, weight, bias, slope, C, ACT
-                )
+                    y_ptr, a_ptr, b_ptr, c_ptr, d_ptr, y_step, a_step, b_step, c_step, d_step, given,
+                    row, last, channel, inside, mean, rstd, weight, bias, slope, SEVERAL, UNIT, ACT,
+                )  # fmt: skip
                 dy = factor[None, :] * (du - even[None, :] - normal * tilt[None, :])
-                to = dy_ptr + row.to(tl.int64)[:, None] * C + channel[None, :]
+                to = dy_ptr + row.to(tl.int64)[:, None] * (dy_step * UNIT) + channel[None, :]
                 tl.store(to, dy.to(dy_ptr.dtype.element_ty), mask)

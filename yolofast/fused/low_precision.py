@@ -7,6 +7,7 @@ as the last of them is there.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -14,13 +15,16 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 
+_ALIGNED = 8
+"""Numbers, which are 16 bytes: convolutions want weights to begin there."""
+
 
 class _Lowered(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dtype: torch.dtype, *weights: Tensor) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
         ctx.layouts = [(weight.shape, weight.stride()) for weight in weights]
-        return _copied(weights, [torch.empty_like(weight, dtype=dtype) for weight in weights])
+        return _copied(weights, _one_after_the_other(weights, dtype))
 
     @staticmethod
     @once_differentiable
@@ -35,6 +39,16 @@ class _Lowered(torch.autograd.Function):
         lined_up = [_with_strides(one, stride) for one, _, stride in there]
         done = iter(_copied(lined_up, full))
         return None, *(None if one is None else next(done) for one in given)
+
+
+def _one_after_the_other(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
+    """Memory for them, so that those of layers that follow one another can be read as one (`siblings`)."""
+    starts = [0, *accumulate(-(-weight.numel() // _ALIGNED) * _ALIGNED for weight in weights)]
+    memory = torch.empty(starts[-1], dtype=dtype, device=weights[0].device)
+    return [
+        memory.new_empty(0).set_(memory.untyped_storage(), start, weight.shape, weight.stride())
+        for weight, start in zip(weights, starts, strict=False)
+    ]
 
 
 def _copied(source: Sequence[Tensor], target: list[Tensor]) -> tuple[Tensor, ...]:

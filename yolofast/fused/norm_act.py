@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from yolofast.fused.concat import ConcatSlot, room_for
+from yolofast.fused.fork import few_gradients, handed_on, in_steps, padded, row_stride
 from yolofast.precision import TRITON_IS_INTERPRETED
 
 PLAIN, SILU, LEAKY = 0, 1, 2
@@ -75,24 +77,27 @@ class _NormAct(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-        eps: float, momentum: float, act: int, slope: float,
+        eps: float, momentum: float, act: int, slope: float, slot: ConcatSlot | None, plus: Tensor | None,
+        gradient_slot: ConcatSlot | None,
     ) -> Tensor:  # fmt: skip
         from yolofast.fused import _norm_kernel as kernels
 
         images, channels, height, width = y.shape
         rows, programs = images * height * width, 4 if TRITON_IS_INTERPRETED else _programs(y.device.index)
         shape = tiling(rows, channels, _FORWARD_TILE, programs)
-        z = torch.empty_like(y)
+        z, also = room_for(slot, y, channels, height, width)
         numbers = torch.empty(2 + 2 * shape.parts, channels, device=y.device)
         mean, rstd = numbers[0], numbers[1]
+        maps, unit = in_steps(y, z, z if also is None else also, z if plus is None else plus)
         _launch(
-            kernels.norm_act_kernel, shape, y, z, channels, weight, bias, mean, rstd,
+            kernels.norm_act_kernel, shape, *maps, int(also is not None), weight, bias, mean, rstd,
             mean if running_mean is None else running_mean, rstd if running_var is None else running_var,
             numbers[2:], _counters(y.device, shape.parts, shape.groups), rows, shape.each, eps, momentum, slope,
-            C=channels, ACT=act, TRACKS=running_mean is not None,
+            C=channels, UNIT=unit, ACT=act, TRACKS=running_mean is not None, PLUS=plus is not None,
         )  # fmt: skip
         ctx.save_for_backward(y, weight, bias, mean, rstd)
-        ctx.act, ctx.slope = act, slope
+        ctx.act, ctx.slope, ctx.gradient_slot, ctx.more = act, slope, gradient_slot, []
+        ctx.adds, ctx.of_plus = plus is not None, None if plus is None else plus.grad_fn
         return z
 
     @staticmethod
@@ -104,43 +109,43 @@ class _NormAct(torch.autograd.Function):
         images, channels, height, width = y.shape
         rows, programs = images * height * width, 4 if TRITON_IS_INTERPRETED else _programs(y.device.index)
         shape = tiling(rows, channels, _BACKWARD_TILE, programs)
-        dz, stride = rows_of(dz)
-        dy = torch.empty_like(y)
+        gradients = few_gradients(ctx, dz)
+        dy, _ = room_for(ctx.gradient_slot, y, channels, height, width)
         numbers = torch.empty(2 + 2 * shape.parts, channels, device=y.device)
         dweight, dbias = numbers[0], numbers[1]
+        maps, unit = in_steps(y, dy, *padded(gradients))
         _launch(
-            kernels.norm_act_back_kernel, shape, y, dz, stride, dy, weight, bias, mean, rstd, dweight, dbias,
+            kernels.norm_act_back_kernel, shape, *maps, len(gradients), weight, bias, mean, rstd, dweight, dbias,
             numbers[2:], _counters(y.device, shape.parts, shape.groups), rows, shape.each, ctx.slope,
-            C=channels, ACT=ctx.act,
+            C=channels, UNIT=unit, ACT=ctx.act, SEVERAL=len(gradients) > 1,
         )  # fmt: skip
-        return dy, dweight, dbias, None, None, None, None, None, None
+        dplus = handed_on(ctx.of_plus, gradients) if ctx.adds else None
+        return dy, dweight, dbias, *[None] * 7, dplus, None
 
 
-def rows_of(dz: Tensor) -> tuple[Tensor, int]:
-    """Where its rows lie evenly in memory they are read where they are, as some of the channels of a wider map."""
-    _, _, height, width = dz.shape
-    stride = dz.stride(3)
-    if dz.stride() == (height * width * stride, 1, width * stride, stride):
-        return dz, stride
-    return dz.contiguous(memory_format=torch.channels_last), dz.shape[1]
-
-
-def norm_act(y: Tensor, norm: nn.Module, act: nn.Module) -> Tensor:
-    """`act(norm(y))`."""
+def norm_act(
+    y: Tensor, norm: nn.Module, act: nn.Module, slot: ConcatSlot | None = None, plus: Tensor | None = None,
+    gradient_slot: ConcatSlot | None = None,
+) -> Tensor:  # fmt: skip
+    """`act(norm(y)) + plus`, written to its place in a joint map, if it has one; so is the gradient of `y`."""
     if not _fits(y, norm):
-        return act(norm(y))  # type: ignore[no-any-return]
+        z: Tensor = act(norm(y))
+        return z if plus is None else plus + z
     assert isinstance(norm, nn.BatchNorm2d) and norm.momentum is not None
     kind, slope = activation_kind(act)
     if kind is None:
-        kind, rest = PLAIN, act
+        kind, rest, slot = PLAIN, act, None
     else:
         rest = None
+    after = None if rest is None and (plus is None or plus.dtype == y.dtype) else plus
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
-    z: Tensor = _NormAct.apply(  # type: ignore[no-untyped-call]
-        y, norm.weight, norm.bias, norm.running_mean, norm.running_var, norm.eps, norm.momentum, kind, slope
-    )
-    return z if rest is None else rest(z)
+    z = _NormAct.apply(  # type: ignore[no-untyped-call]
+        y, norm.weight, norm.bias, norm.running_mean, norm.running_var, norm.eps, norm.momentum, kind, slope,
+        slot if after is None else None, plus if after is None else None, gradient_slot,
+    )  # fmt: skip
+    z = z if rest is None else rest(z)
+    return z if after is None else after + z
 
 
 def _fits(y: Tensor, norm: nn.Module) -> bool:
@@ -149,7 +154,7 @@ def _fits(y: Tensor, norm: nn.Module) -> bool:
         and norm.training
         and norm.affine
         and norm.momentum is not None
-        and y.is_contiguous(memory_format=torch.channels_last)
+        and row_stride(y) is not None
         and y.numel() > y.shape[1]
     )
 

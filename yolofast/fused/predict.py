@@ -4,6 +4,7 @@
 Rows of the result are padded to a whole number of 16 bytes, which tensor cores need; the map is a view of them.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -91,4 +92,17 @@ def folded_prediction(
 ) -> Tensor:
     """The raw map `[B, na, H, W, no]` of `(conv(x + before)) · after`."""
     raw: Tensor = _Predict.apply(x, conv.weight, conv.bias, before, after, anchors)  # type: ignore[no-untyped-call]
+    return raw
+
+
+def joint_prediction(x: Tensor, groups: Sequence[Sequence[nn.Conv2d]]) -> Tensor:
+    """The raw map `[B, 1, H, W, no]` of 1×1 convolutions whose results stand one behind the other.
+
+    `x` joins the maps of all groups. The weights become one matrix, zero where a group and another's map meet: twice
+    the products, but of so few outputs that only reading the maps takes time.
+    """
+    matrices = [torch.cat([conv.weight.flatten(1) for conv in group]) for group in groups]
+    biases = [conv.bias for group in groups for conv in group if conv.bias is not None]
+    weight = torch.block_diag(*matrices)[..., None, None]  # type: ignore[no-untyped-call]
+    raw: Tensor = _Predict.apply(x, weight, torch.cat(biases), None, None, 1)  # type: ignore[no-untyped-call]
     return raw

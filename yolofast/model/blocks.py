@@ -7,8 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from yolofast.fused.concat import ConcatBuffer, ConcatSlot
+from yolofast.fused.fork import fork
 from yolofast.fused.norm_act import norm_act
-from yolofast.fused.pool import max_pool
+from yolofast.fused.pool import doubled, max_pool
+from yolofast.fused.siblings import run_as_one
 from yolofast.fused.stem import convolution
 from yolofast.model.graph import LayerSpec
 from yolofast.precision import kernels_for
@@ -23,7 +26,11 @@ def batch_norm(channels: int) -> nn.BatchNorm2d:
 
 
 class Conv(nn.Module):
-    """Convolution without bias, BatchNorm, activation. `fuse()` folds the BatchNorm away."""
+    """Convolution without bias, BatchNorm, activation. `fuse()` folds the BatchNorm away.
+
+    `slot`, of this and other blocks, is where a joint map has theirs: the project's own kernels write it there. `plus`
+    is added at the end.
+    """
 
     def __init__(
         self, c1: int, c2: int, k: int = 1, s: int = 1, p: int | None = None, g: int = 1, act: nn.Module | None = None
@@ -33,10 +40,24 @@ class Conv(nn.Module):
         self.bn: nn.Module = batch_norm(c2)
         self.act = nn.SiLU() if act is None else act
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None, plus: Tensor | None = None) -> Tensor:
         if kernels_for(x):
-            return norm_act(convolution(self.conv, x), self.bn, self.act)
-        return self.act(self.bn(self.conv(x)))  # type: ignore[no-any-return]
+            return norm_act(convolution(self.conv, x), self.bn, self.act, slot, plus)
+        y: Tensor = self.act(self.bn(self.conv(x)))
+        return y if plus is None else plus + y
+
+
+def side_by_side(convs: Sequence[nn.Module], x: Tensor, slots: Sequence[ConcatSlot | None]) -> list[Tensor]:
+    """`Conv`s of the same map, by the project's own kernels as one; other modules one after the other."""
+    plain = [conv for conv in convs if isinstance(conv, Conv)]
+    as_one = len(plain) == len(convs) and kernels_for(x) and torch.is_grad_enabled()
+    parts = run_as_one([conv.conv for conv in plain], x) if as_one else None
+    if parts is None:
+        return [conv(own, slot) for conv, own, slot in zip(convs, fork(x, len(convs)), slots, strict=True)]
+    return [
+        norm_act(y, conv.bn, conv.act, slot, gradient_slot=of_gradient)
+        for conv, (y, of_gradient), slot in zip(plain, parts, slots, strict=True)
+    ]
 
 
 class RepConv(nn.Module):
@@ -79,8 +100,10 @@ class MP(nn.MaxPool2d):
     def __init__(self, k: int = 2) -> None:
         super().__init__(kernel_size=k, stride=k)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return max_pool(x, self.kernel_size, self.stride) if kernels_for(x) else super().forward(x)  # type: ignore[arg-type]
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
+        if kernels_for(x):
+            return max_pool(x, self.kernel_size, self.stride, slot)  # type: ignore[arg-type]
+        return super().forward(x)  # type: ignore[no-any-return]
 
 
 class SP(nn.MaxPool2d):
@@ -89,16 +112,18 @@ class SP(nn.MaxPool2d):
     def __init__(self, k: int = 3, s: int = 1) -> None:
         super().__init__(kernel_size=k, stride=s, padding=k // 2)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
         if kernels_for(x) and self.stride == 1:
-            return max_pool(x, self.kernel_size, 1)  # type: ignore[arg-type]
+            return max_pool(x, self.kernel_size, 1, slot)  # type: ignore[arg-type]
         return super().forward(x)  # type: ignore[no-any-return]
 
 
 class Upsample(nn.Upsample):
     """Nearest cells are copies, so they keep their type: autocast would widen them and all that they are joined to."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
+        if (self.mode, self.size, self.scale_factor) == ("nearest", None, 2.0) and kernels_for(x) and x.requires_grad:
+            return doubled(x, slot)
         if self.mode != "nearest" or not x.is_cuda:
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
@@ -107,8 +132,8 @@ class Upsample(nn.Upsample):
 
 
 class Concat(nn.Module):
-    def forward(self, inputs: list[Tensor]) -> Tensor:
-        return torch.cat(inputs, dim=1)
+    def forward(self, inputs: list[Tensor], buffer: ConcatBuffer | None = None) -> Tensor:
+        return torch.cat(inputs, dim=1) if buffer is None else buffer.concat(inputs)
 
 
 class Shortcut(nn.Module):
@@ -125,16 +150,18 @@ class ReOrg(nn.Module):
         return torch.cat((x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]), dim=1)
 
 
-def pool_pyramid(x: Tensor) -> Tensor:
-    """A map and its maxima in windows of 5, 9 and 13, joined.
+def pool_pyramid(conv: Conv, x: Tensor) -> Tensor:
+    """The map of a convolution and its maxima in windows of 5, 9 and 13, joined.
 
     Each is made from the one before: the same values for a third of the work.
     """
-    maps = [x]
-    for _ in range(3):
-        last = maps[-1]
-        maps.append(max_pool(last, 5, 1) if kernels_for(last) else F.max_pool2d(last, 5, 1, 2))
-    return torch.cat(maps, dim=1)
+    pyramid = ConcatBuffer([conv.conv.out_channels] * 4)
+    last, maps = conv(x, pyramid.slot(0)), []
+    for level in range(1, 4):
+        last, below = fork(last, 2)
+        maps.append(below)
+        last = max_pool(last, 5, 1, pyramid.slot(level)) if kernels_for(last) else F.max_pool2d(last, 5, 1, 2)
+    return pyramid.concat([*maps, last])
 
 
 class SPPCSPC(nn.Module):
@@ -150,9 +177,11 @@ class SPPCSPC(nn.Module):
         self.cv6 = Conv(c2, c2, 3)
         self.cv7 = Conv(2 * c2, c2, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        pooled = self.cv6(self.cv5(pool_pyramid(self.cv4(self.cv3(self.cv1(x))))))
-        return self.cv7(torch.cat((pooled, self.cv2(x)), dim=1))  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
+        both = ConcatBuffer([self.cv6.conv.out_channels, self.cv2.conv.out_channels])
+        deep, straight = side_by_side((self.cv1, self.cv2), x, (None, both.slot(1)))
+        pooled = self.cv6(self.cv5(pool_pyramid(self.cv4, self.cv3(deep))), both.slot(0))
+        return self.cv7(both.concat((pooled, straight)), slot)  # type: ignore[no-any-return]
 
 
 class DownC(nn.Module):
@@ -166,7 +195,9 @@ class DownC(nn.Module):
         self.mp = nn.MaxPool2d(kernel_size=2, stride=2)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat((self.cv2(self.cv1(x)), self.cv3(self.mp(x))), dim=1)
+        both = ConcatBuffer([self.cv2.conv.out_channels, self.cv3.conv.out_channels])
+        mine, pooled = fork(x, 2)
+        return both.concat((self.cv2(self.cv1(mine), both.slot(0)), self.cv3(self.mp(pooled), both.slot(1))))
 
 
 def _implicit(channels: int, mean: float) -> nn.Parameter:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from yolofast.model.graph import (
 )
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
 from yolofast.model.heads import HEADS, AnchorHead
+from yolofast.model.in_place import InPlacePlan
 from yolofast.model.module_table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
+from yolofast.precision import kernels_for
 from yolofast.resources import MULTI_HEADS
 from yolofast.structures import HeadLayout
 from yolofast.words import own_command
@@ -50,7 +53,11 @@ class GraphNetwork(Network):
 
     family = GRAPH
 
-    def __init__(self, graph: Graph, modules: Sequence[nn.Module], head: AnchorHead, groups: HeadConfig | None) -> None:
+    def __init__(
+        self, graph: Graph, modules: Sequence[nn.Module], head: AnchorHead, groups: HeadConfig | None,
+        channels: Sequence[int],
+    ) -> None:  # fmt: skip
+        """`channels` are those of each layer's map."""
         super().__init__()
         self._groups = groups
         self.model = nn.Sequential(*modules, head)
@@ -61,8 +68,14 @@ class GraphNetwork(Network):
         lead = sources[: head.layout.levels]
         layers = cascade_pools(graph.layers[:-1], modules)
         self._train_plan = (_schedule(layers, sources), sources)
+        self._channels = tuple(channels)
         # Layers that only feed auxiliary maps are not run at inference.
         self._eval_plan = (_schedule(layers, lead), lead)
+
+    @cached_property
+    def _in_place(self) -> InPlacePlan:
+        """How it runs by the project's own kernels."""
+        return InPlacePlan(*self._train_plan, list(self.model), self._channels)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -114,6 +127,8 @@ class GraphNetwork(Network):
         return None if self._groups is None else self._groups.to_dict()
 
     def forward(self, images: Tensor) -> list[Tensor]:
+        if self.training and torch.is_grad_enabled() and kernels_for(images):
+            return self.head(self._in_place.run(self.model, images))  # type: ignore[no-any-return]
         maps: dict[int, Tensor] = {IMAGE: images}
         steps, outputs = self._train_plan if self.training else self._eval_plan
         for layer, sources, joins, finished in steps:
@@ -174,7 +189,7 @@ def _assemble(graph: Graph, groups: HeadConfig | None) -> GraphNetwork:
         head = _build_head(graph, layer, [shapes[source] for source in layer.sources], groups)
     except LayerProblem as problem:
         graph.fail(layer, problem.what, problem.fix)
-    return GraphNetwork(graph, modules, head, groups)
+    return GraphNetwork(graph, modules, head, groups, [shapes[layer.index].channels for layer in graph.layers[:-1]])
 
 
 def _build_layer(graph: Graph, layer: LayerSpec, inputs: list[MapShape]) -> tuple[nn.Module, MapShape]:

@@ -12,9 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from yolofast.model.blocks import Conv, ReOrg, Upsample, pool_pyramid
+from yolofast.fused.concat import ConcatBuffer, ConcatSlot
+from yolofast.fused.fork import fork
+from yolofast.fused.predict import can_be_folded, joint_prediction
+from yolofast.model.blocks import Conv, ReOrg, Upsample, pool_pyramid, side_by_side
 from yolofast.model.contract import Layer, ModelFamily, Network
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
+from yolofast.precision import kernels_for
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
 
 STRIDES = (8, 16, 32)
@@ -33,8 +37,8 @@ class DepthwiseConv(nn.Module):
         self.dconv = Conv(c1, c1, k, s, g=c1)
         self.pconv = Conv(c1, c2, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.pconv(self.dconv(x))  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None, plus: Tensor | None = None) -> Tensor:
+        return self.pconv(self.dconv(x), slot, plus)  # type: ignore[no-any-return]
 
 
 def conv3(c1: int, c2: int, s: int = 1, *, depthwise: bool) -> nn.Module:
@@ -63,9 +67,9 @@ class Bottleneck(nn.Module):
         self.conv2 = conv3(channels, channels, depthwise=depthwise)
         self.shortcut = shortcut
 
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.conv2(self.conv1(x))
-        return x + y if self.shortcut else y
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
+        x, plus = fork(x, 2) if self.shortcut else (x, None)
+        return self.conv2(self.conv1(x), slot, plus)  # type: ignore[no-any-return]
 
 
 class CspLayer(nn.Module):
@@ -79,8 +83,12 @@ class CspLayer(nn.Module):
         self.conv3 = Conv(2 * half, c2, 1)
         self.m = nn.Sequential(*(Bottleneck(half, shortcut=shortcut, depthwise=depthwise) for _ in range(n)))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.conv3(torch.cat((self.m(self.conv1(x)), self.conv2(x)), dim=1))  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
+        both = ConcatBuffer([self.conv2.conv.out_channels] * 2)
+        deep, straight = side_by_side((self.conv1, self.conv2), x, (None, both.slot(1)))
+        for block in self.m:
+            deep = block(deep, both.slot(0) if block is self.m[-1] else None)
+        return self.conv3(both.concat((deep, straight)), slot)  # type: ignore[no-any-return]
 
 
 class SppBottleneck(nn.Module):
@@ -93,7 +101,7 @@ class SppBottleneck(nn.Module):
         self.conv2 = Conv(4 * half, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.conv2(pool_pyramid(self.conv1(x)))  # type: ignore[no-any-return]
+        return self.conv2(pool_pyramid(self.conv1, x))  # type: ignore[no-any-return]
 
 
 class YoloX(Network):
@@ -137,6 +145,14 @@ class YoloX(Network):
         return self.head(self.backbone(images))  # type: ignore[no-any-return]
 
 
+class CspStage(nn.Sequential):
+    """A convolution that halves the map, and a CSP layer."""
+
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
+        down, csp = self
+        return csp(down(x), slot)  # type: ignore[no-any-return]
+
+
 class CspDarknet(nn.Module):
     """The maps at strides 8, 16 and 32."""
 
@@ -144,23 +160,27 @@ class CspDarknet(nn.Module):
         super().__init__()
         c, n, depthwise = config.base_channels, config.bottlenecks, config.depthwise
 
-        def stage(c1: int, c2: int, n: int) -> list[nn.Module]:
-            return [conv3(c1, c2, 2, depthwise=depthwise), CspLayer(c2, c2, n, shortcut=True, depthwise=depthwise)]
+        def stage(c1: int, c2: int, n: int) -> CspStage:
+            return CspStage(
+                conv3(c1, c2, 2, depthwise=depthwise), CspLayer(c2, c2, n, shortcut=True, depthwise=depthwise)
+            )
 
         self.stem = Focus(3, c)
-        self.dark2 = nn.Sequential(*stage(c, 2 * c, n))
-        self.dark3 = nn.Sequential(*stage(2 * c, 4 * c, 3 * n))
-        self.dark4 = nn.Sequential(*stage(4 * c, 8 * c, 3 * n))
+        self.dark2 = stage(c, 2 * c, n)
+        self.dark3 = stage(2 * c, 4 * c, 3 * n)
+        self.dark4 = stage(4 * c, 8 * c, 3 * n)
         self.dark5 = nn.Sequential(
             conv3(8 * c, 16 * c, 2, depthwise=depthwise),
             SppBottleneck(16 * c),
             CspLayer(16 * c, 16 * c, n, shortcut=False, depthwise=depthwise),
         )
 
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        fine = self.dark3(self.dark2(self.stem(images)))
-        middle = self.dark4(fine)
-        return fine, middle, self.dark5(middle)
+    def forward(
+        self, images: Tensor, of_fine: ConcatSlot | None = None, of_middle: ConcatSlot | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        fine, below = fork(self.dark3(self.dark2(self.stem(images)), of_fine), 2)
+        middle, last = fork(self.dark4(below, of_middle), 2)
+        return fine, middle, self.dark5(last)
 
 
 class Pafpn(nn.Module):
@@ -174,6 +194,7 @@ class Pafpn(nn.Module):
         def csp(c1: int, c2: int) -> CspLayer:
             return CspLayer(c1, c2, config.bottlenecks, shortcut=False, depthwise=depthwise)
 
+        self._joint = [middle] * 2, [fine] * 2, [fine] * 2, [middle] * 2
         self.backbone = CspDarknet(config)
         self.lateral_conv0 = Conv(coarse, middle, 1)
         self.C3_p4 = csp(2 * middle, middle)
@@ -185,12 +206,14 @@ class Pafpn(nn.Module):
         self.C3_n4 = csp(2 * middle, coarse)
 
     def forward(self, images: Tensor) -> list[Tensor]:
-        fine, middle, coarse = self.backbone(images)
-        top = self.lateral_conv0(coarse)
-        between = self.reduce_conv1(self.C3_p4(torch.cat((_doubled(top), middle), dim=1)))
-        p3 = self.C3_p3(torch.cat((_doubled(between), fine), dim=1))
-        p4 = self.C3_n3(torch.cat((self.bu_conv2(p3), between), dim=1))
-        p5 = self.C3_n4(torch.cat((self.bu_conv1(p4), top), dim=1))
+        in_p4, in_p3, in_n3, in_n4 = (ConcatBuffer(channels) for channels in self._joint)
+        fine, middle, coarse = self.backbone(images, in_p3.slot(1, only=False), in_p4.slot(1, only=False))
+        top, upper = fork(self.lateral_conv0(coarse, in_n4.slot(1)), 2)
+        p4 = self.C3_p4(in_p4.concat((_doubled(upper, in_p4.slot(0)), middle)))
+        between, upper = fork(self.reduce_conv1(p4, in_n3.slot(1)), 2)
+        p3, lower = fork(self.C3_p3(in_p3.concat((_doubled(upper, in_p3.slot(0)), fine))), 2)
+        p4, last = fork(self.C3_n3(in_n3.concat((self.bu_conv2(lower, in_n3.slot(0)), between))), 2)
+        p5 = self.C3_n4(in_n4.concat((self.bu_conv1(last, in_n4.slot(0)), top)))
         return [p3, p4, p5]
 
 
@@ -226,10 +249,19 @@ class DecoupledHead(nn.Module):
         return [self._predict(level, x) for level, x in enumerate(maps)]
 
     def _predict(self, level: int, x: Tensor) -> Tensor:
+        of_classes, of_box = self.cls_convs[level], self.reg_convs[level]
+        assert isinstance(of_classes, nn.Sequential) and isinstance(of_box, nn.Sequential)
         x = self.stems[level](x)
-        box = self.reg_convs[level](x)
-        classes = self.cls_preds[level](self.cls_convs[level](x))
-        raw = torch.cat((self.reg_preds[level](box), self.obj_preds[level](box), classes), dim=1)
+        reg, obj, cls = self.reg_preds[level], self.obj_preds[level], self.cls_preds[level]
+        as_one = kernels_for(x) and all(can_be_folded(x, conv) for conv in (reg, obj, cls))
+        both = ConcatBuffer([x.shape[1]] * 2) if as_one else None
+        slots = (None, None) if both is None else (both.slot(0), both.slot(1))
+        classes, box = side_by_side((of_classes[0], of_box[0]), x, (None, None))
+        box, classes = of_box[1](box, slots[0]), of_classes[1](classes, slots[1])
+        if both is not None:
+            return joint_prediction(both.concat((box, classes)), ((reg, obj), (cls,)))  # type: ignore[arg-type]
+        box, objectness = fork(box, 2)
+        raw = torch.cat((reg(box), obj(objectness), cls(classes)), dim=1)
         return raw.permute(0, 2, 3, 1)[:, None]  # a view
 
 
