@@ -16,7 +16,7 @@ from yolofast.train.step import StepKind
 SMALL_YOLOX = NETWORK.parents[1] / "frozen" / "inputs" / "small_yolox.yaml"
 ALL = (
     "warmup_iterations=2", "ema_decay=0.99", "ema_ramp=4", "average_last=0.5", "bn_batches=2", "data_biases=true",
-    "strength=[[0, 1], [0.6, 0.5]]", "sizes=[[0, 0.5], [0.3, 1]]",
+    "strength=[[0, 1], [0.6, 0.5]]", "sizes=[[0, 0.5], [0.3, 1]]", "update_batches=[[0, 1], [0.5, 2]]", "repeats=2",
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_a_step_with_all_of_them_can_be_captured(tmp_path):
 def test_they_are_explained(tmp_path, capsys):
     assert main(["train", *flags(tmp_path, epochs=10), "--set", *ALL, "--one-cycle", "--explain"]) == 0
     said = capsys.readouterr().out
-    for name in ("average_last", "strength", "sizes", "bn_batches"):
+    for name in ("average_last", "strength", "sizes", "bn_batches", "update_batches", "repeats"):
         assert name in said
     assert "2 iterations" in said
     assert main(["train", *flags(tmp_path, epochs=10), "--set", "warmup_iterations=25", "--explain"]) == 0

@@ -23,21 +23,27 @@ class Ingredient(NamedTuple):
     """In words, for messages."""
 
 
-def _is_course(value: Any) -> bool:
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1
+
+
+def _is_course(value: Any, suits: Callable[[Any], bool] = _is_share) -> bool:
     steps: Sequence[Any] = value if isinstance(value, list | tuple) else ()
     if not steps or not all(isinstance(step, list | tuple) and len(step) == 2 for step in steps):
         return False
-    if not all(type(number) in (int, float) and 0 <= number <= 1 for step in steps for number in step):
-        return False
     starts = [step[0] for step in steps]
+    if not all(map(_is_share, starts)) or not all(suits(step[1]) for step in steps):
+        return False
     return starts[0] == 0 and starts == sorted(set(starts))
 
 
-def _is_whole(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= 1_000_000
+def _is_whole(value: Any, most: int = 1_000_000) -> bool:
+    return type(value) is int and 1 <= value <= most
 
 
 _WHOLE = _is_whole, "a whole number from 1 to 1000000"
+_MOST_TIMES = 64
+"""Of batches in an update, and of an image in an epoch."""
 _COURSE = "pairs of a share of the run, the first 0, and a value up to 1: [[0, 1], [0.8, 0.5]]"
 INGREDIENTS: dict[str, Ingredient] = {
     "warmup_iterations": Ingredient("batches in which the learning rate rises, instead of warmup_epochs", *_WHOLE),
@@ -52,6 +58,16 @@ INGREDIENTS: dict[str, Ingredient] = {
         "begin with the labels' own rates of objects and classes",
         lambda value: isinstance(value, bool),
         "true or false",
+    ),
+    "update_batches": Ingredient(
+        "batches whose mean gradient makes an update, over the run",
+        lambda value: _is_course(value, lambda count: _is_whole(count, _MOST_TIMES)),
+        f"pairs of a share of the run, the first 0, and a whole number up to {_MOST_TIMES}: [[0, 1], [0.8, 4]]",
+    ),
+    "repeats": Ingredient(
+        "times an image is in an epoch, augmented anew each time; epochs stay as long, with fewer images each",
+        lambda value: _is_whole(value, _MOST_TIMES),
+        f"a whole number from 1 to {_MOST_TIMES}",
     ),
     "strength": Ingredient(
         "of all augmentation but mirroring, over the run: 1 as the recipe says, 0 none",
@@ -75,6 +91,8 @@ class Ingredients:
     average_last: float | None = None
     bn_batches: int | None = None
     data_biases: bool | None = None
+    update_batches: Course | None = None
+    repeats: int | None = None
     strength: Course | None = None
     sizes: Course | None = None
 
@@ -95,22 +113,24 @@ class Ingredients:
             "average_last": f"from epoch {self.averages_from(epochs) + 1} on the plain mean of all weights",
             "bn_batches": f"BatchNorm's statistics are measured again at the end, {self.bn_batches} × a batch",
             "data_biases": "objects and classes begin at their rates in the labels",
+            "update_batches": _in_epochs(self.update_batches, epochs, "the mean of {:g} from epoch {}"),
+            "repeats": f"an image is {self.repeats} times in an epoch, which has fewer images as it stays as long",
             "strength": f"of augmentation, {_in_epochs(self.strength, epochs)}",
             "sizes": f"of images, {_in_epochs(self.sizes, epochs)}",
         }
         return {name: said[name] for name in self.used}
 
 
-def by_epoch(course: Course, epochs: int) -> tuple[float, ...]:
-    """Its value in each epoch."""
+def by_epoch(course: Course | None, epochs: int) -> tuple[float, ...]:
+    """Its value in each epoch; nothing without a course."""
+    if course is None:
+        return ()
     return tuple(
         [value for share, value in course if share * epochs <= epoch + _ROUNDING][-1] for epoch in range(epochs)
     )
 
 
-def _in_epochs(course: Course | None, epochs: int) -> str:
-    if course is None:
-        return ""
+def _in_epochs(course: Course | None, epochs: int, word: str = "× {:g} from epoch {}") -> str:
     values = by_epoch(course, epochs)
     changes = [epoch for epoch in range(len(values)) if not epoch or values[epoch] != values[epoch - 1]]
-    return ", ".join(f"× {values[epoch]:g} from epoch {epoch + 1}" for epoch in changes)
+    return ", ".join(word.format(values[epoch], epoch + 1) for epoch in changes)

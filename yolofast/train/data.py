@@ -19,6 +19,7 @@ from yolofast.config.settings import settings_of
 from yolofast.config.train import WORKER_FLAGS, TrainConfig
 from yolofast.dataset.data_argument import data_file, read_named_split, shared_images
 from yolofast.dataset.split import Reads, read_split
+from yolofast.errors import UserError
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.files.threads import usable_cores
 from yolofast.image_index import ImageIndex
@@ -83,7 +84,8 @@ def prepare_batches(
         heads = read_head_policy(config.head_params, index, layout.head_classes, config.faithful)
     recipe, most_boxes = augmentation.recipe, augmentation.most_boxes
     planner = Planner(index, images.sizes, recipe, *size, seed=config.seed, heads=heads, most_boxes=most_boxes)
-    arranged = training_order(config, index, max(layout.strides), always_shuffled=rules.always_shuffled)
+    always, repeats = rules.always_shuffled, rules.ingredients.repeats
+    arranged = training_order(config, index, max(layout.strides), always_shuffled=always, repeats=repeats)
     if on_gpu:
         pixels = device_pixels(images, device, max(workers_of(config), 1))
         format_ = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
@@ -140,13 +142,16 @@ class TrainingOrder:
 
 
 def training_order(
-    config: TrainConfig, index: ImageIndex, stride: int, *, always_shuffled: bool = False
+    config: TrainConfig, index: ImageIndex, stride: int, *, always_shuffled: bool = False, repeats: int | None = None
 ) -> TrainingOrder:
     """A data set smaller than a batch is one batch.
 
     The published code of YOLOv7 shuffles only for several GPUs, and takes the batches of `--rect` from the widest to
     the tallest; unless faithful, the latter are shuffled as wholes. YOLOX is `always_shuffled`.
     """
+    if repeats is not None and (config.rect or config.image_weights):
+        flag = "--rect" if config.rect else "--image-weights"
+        raise UserError(f"repeats and {flag} both say which images an epoch has", fix="drop one of them")
     multiple = QUAD_IMAGES if config.quad else 1
     least = world() * multiple
     size = min(config.batch_size, max(len(index) // least, 1) * least)
@@ -158,6 +163,7 @@ def training_order(
         shuffle=shuffle and not config.rect,
         shuffle_batches=shuffle and config.rect,
         batch_size=size,
+        repeats=repeats or 1,
         multiple=multiple,
         rank=rank(),
         world=world(),

@@ -84,7 +84,8 @@ def turn(
     settings = run.schedule.at(epoch, number)
     rates = [lr * lr_factor for lr in settings.lr]
     run.step.optimizer.set(rates, settings.momentum)
-    kind = StepKind(settings.accumulate > 1, iteration % settings.accumulate == 0)
+    updates = settings.updates(iteration, number, len(run.batches))
+    kind = StepKind(settings.accumulate > 1, updates, settings.averaged)
     sampler.mark(TO_DEVICE)
     moved = run.step.on_device(batch)
     sampler.mark(AUGMENT)

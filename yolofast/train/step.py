@@ -96,6 +96,8 @@ class StepKind(NamedTuple):
     sums: bool
     """Gradients are added to those of other batches; otherwise each batch makes an update of its own."""
     updates: bool
+    averaged: int = 1
+    """What the gradient of each batch is divided by."""
 
 
 LossOf = Callable[[Tensor, Targets], LossTerms]
@@ -160,7 +162,8 @@ class TrainStep:
             with self.batch_counters.counted_together():
                 terms = (loss_of or own)(images, targets)
             mark(BACKWARD)
-            self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+            loss = terms.total if kind.averaged == 1 else terms.total / kind.averaged
+            self.loss_scale.scaled(loss).backward()  # type: ignore[no-untyped-call]
         mark(REST)
         self.losses.add(terms, len(images) * world())
         if self.record is not None:

@@ -82,8 +82,7 @@ class YoloV7Rules(Rules):
             borrowed = read_yolox_recipe(config.recipe or "yolox-s", config.recipe_values)
             recipe = Recipe.yolox(**borrowed.augmentation())
         close = config.epochs - config.close_mosaic if config.close_mosaic else None
-        strength = self.ingredients.strength
-        strengths = () if strength is None else by_epoch(strength, config.epochs)
+        strengths = by_epoch(self.ingredients.strength, config.epochs)
         return Augmentation(recipe=recipe, height=size, width=size, close_mosaic_from=close, strengths=strengths)
 
     @property
@@ -134,6 +133,7 @@ class YoloV7Rules(Rules):
             nominal_batch=self._nominal_batch,
             least_warmup=1000 if config.faithful else min(1000, config.epochs * batches // 5),
             warmup_iterations=self.ingredients.warmup_iterations,
+            update_batches=by_epoch(self.ingredients.update_batches, config.epochs),
         )
 
     def average(self) -> ModelEma:

@@ -99,11 +99,11 @@ class YoloXRules(Rules):
 
     @property
     def augmentation(self) -> Augmentation:
-        (height, width), strength = self.recipe.input_size, self.recipe.strength
+        height, width = self.recipe.input_size
         return Augmentation(
             recipe=Recipe.yolox(**self.recipe.augmentation()), height=height, width=width,
             close_mosaic_from=self.recipe.closes_at, most_boxes=self.recipe.max_labels,
-            strengths=() if strength is None else by_epoch(strength, self.config.epochs),
+            strengths=by_epoch(self.recipe.strength, self.config.epochs),
         )  # fmt: skip
 
     @property
@@ -133,7 +133,10 @@ class YoloXRules(Rules):
 
     def schedule(self, batches: int) -> YoloXSchedule:
         one_cycle = self.config.lr_schedule == "one_cycle"
-        return YoloXSchedule(**self.recipe.schedule(batches, self.config.batch_size), one_cycle=one_cycle)
+        return YoloXSchedule(
+            **self.recipe.schedule(batches, self.config.batch_size), one_cycle=one_cycle,
+            update_batches=by_epoch(self.recipe.update_batches, self.config.epochs),
+        )  # fmt: skip
 
     def average(self) -> ModelEma:
         if not self.recipe.ema:
