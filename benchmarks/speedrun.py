@@ -35,7 +35,17 @@ from typing import Any
 import scipy.special
 import torch
 
-from benchmarks.trials import Course, DataSet, Settings, Trial, TrialsFile, device_name, expected_minutes, train_all
+from benchmarks.trials import (
+    Course,
+    DataSet,
+    Settings,
+    Trial,
+    TrialsFile,
+    device_name,
+    expected_minutes,
+    expected_seconds,
+    train_all,
+)
 from yolofast._version import __version__
 from yolofast.config.flags import from_settings
 from yolofast.config.hyp import with_set_values
@@ -186,14 +196,15 @@ def stacked(
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any] | None]:
     """The recipes tried, row by row on top of what was kept; and that which is left, None as long as it is not known.
 
-    What sets a value that a kept row has set is left out: it would undo that, not add to it.
+    What sets a value that a kept row has set is left out: it would undo that, not add to it. So is what was no better
+    alone, where there are trials of it.
     """
     gains = study.gains(variants(base, name, rows))
     order = sorted(rows, key=lambda row: -gains.get(f"{name} + {row}", -math.inf))  # without trials: as in the file
     best_name, best, tried, kept = name, dict(base), {name: dict(base)}, set[str]()
     for row in order:
         values = rows[row]
-        if values.keys() & kept or values.items() <= best.items():
+        if values.keys() & kept or values.items() <= best.items() or gains.get(f"{name} + {row}", 1.0) <= 0:
             continue
         longer = f"{best_name} + {row}"
         tried[longer] = {**best, **values}
@@ -267,15 +278,16 @@ def measure(words: Sequence[str] | None = None) -> int:
 
 
 def foretold(study: Study, recipes: Mapping[str, Settings], keep: float) -> int:
-    print("| recipe | trials left | minutes on one H200 |\n|---|--:|--:|")
+    print("| recipe | trials left | seconds of one H200, each | of the host |\n|---|--:|--:|--:|")
     planned, alive = [], list(recipes)
     for seed in range(study.seeds):
         planned += study.trials({name: recipes[name] for name in alive}, [seed])
         alive = alive[: 1 + max(math.ceil(keep * (len(alive) - 1)), 1)]  # for the better ones
     left = [trial for trial in planned if trial.key not in study.file.courses]
     for name in recipes:
-        own = [trial for trial in left if trial.recipe == name]
-        print(f"| {name} | {len(own)} | {expected_minutes(own, study.at_once):.1f} |")
+        own = sum(trial.recipe == name for trial in left)
+        busy, beside = expected_seconds(recipes[name], study.data.images)
+        print(f"| {name} | {own} | {busy:.1f} | {beside:.1f} |")
     print(f"{len(left)} trials, {study.at_once} at once: about {expected_minutes(left, study.at_once):.0f} minutes")
     return 0
 
