@@ -82,6 +82,8 @@ def test_they_are_explained(tmp_path, capsys):
     [
         (NETWORK, ("--set", "sizes=[[0, 0.5]]", "--multi-scale"), "sizes and --multi-scale both"),
         (SMALL_YOLOX, ("--set", "sizes=[[0, 0.5]]"), "sizes and multi_scale both"),
+        (NETWORK, ("--set", "repeats=2", "--rect"), "repeats and --rect both"),
+        (SMALL_YOLOX, ("--set", "repeats=2", "--image-weights"), "repeats and --image-weights both"),
         (SMALL_YOLOX, ("--set", "average_last=0.5", "ema=false"), "takes the place of the average"),
     ],
 )

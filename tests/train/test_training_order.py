@@ -43,12 +43,6 @@ def test_quad_keeps_groups_of_four():
     assert sizes == [8, 8, 8, 4], "two images make no group"
 
 
-def test_repeats_leave_no_room_for_another_choice_of_images():
-    for flag in ("rect", "image_weights"):
-        with pytest.raises(UserError, match=f"repeats and --{flag.replace('_', '-')} both say"):
-            training_order(TrainConfig(batch_size=8, img_size=(64,), **{flag: True}), INDEX, 32, repeats=2)
-
-
 def test_a_data_set_smaller_than_a_batch_is_one_batch():
     few = made_up_index(random_sizes(6))
     assert [len(images) for images in images_of(arranged(few).order, 0)] == [6]

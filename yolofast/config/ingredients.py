@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+from yolofast.errors import UserError
 from yolofast.words import counted
 
 _ROUNDING = 1e-9
@@ -100,6 +101,12 @@ class Ingredients:
     def used(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(Ingredients)}
         return {name: value for name, value in values.items() if value is not None and value is not False}
+
+    def check_beside(self, *, rect: bool, image_weights: bool) -> None:
+        """Refuses what says otherwise which images an epoch has."""
+        if self.repeats is not None and (rect or image_weights):
+            flag = "--rect" if rect else "--image-weights"
+            raise UserError(f"repeats and {flag} both say which images an epoch has", fix="drop one of them")
 
     def averages_from(self, epochs: int) -> int:
         """The first epoch, from 0, of the plain mean (`average_last`) in a run of so many."""

@@ -19,7 +19,6 @@ from yolofast.config.settings import settings_of
 from yolofast.config.train import WORKER_FLAGS, TrainConfig
 from yolofast.dataset.data_argument import data_file, read_named_split, shared_images
 from yolofast.dataset.split import Reads, read_split
-from yolofast.errors import UserError
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.files.threads import usable_cores
 from yolofast.image_index import ImageIndex
@@ -149,9 +148,6 @@ def training_order(
     The published code of YOLOv7 shuffles only for several GPUs, and takes the batches of `--rect` from the widest to
     the tallest; unless faithful, the latter are shuffled as wholes. YOLOX is `always_shuffled`.
     """
-    if repeats is not None and (config.rect or config.image_weights):
-        flag = "--rect" if config.rect else "--image-weights"
-        raise UserError(f"repeats and {flag} both say which images an epoch has", fix="drop one of them")
     multiple = QUAD_IMAGES if config.quad else 1
     least = world() * multiple
     size = min(config.batch_size, max(len(index) // least, 1) * least)

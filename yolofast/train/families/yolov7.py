@@ -64,6 +64,7 @@ class YoloV7Rules(Rules):
         self.config, self.hyp, self._model = config, dict(hyp), model
         self.iou = 0.6 if config.faithful else 0.65
         self.ingredients = ingredients_of(self.hyp)
+        self.ingredients.check_beside(rect=config.rect, image_weights=config.image_weights)
         self.average_decay = self.hyp.get("ema_decay", YOLOV7_DECAY)
         self.average_ramp = self.ingredients.ema_ramp or RAMP
         if config.multi_scale and self.ingredients.sizes:

@@ -78,6 +78,7 @@ class YoloXRules(Rules):
     def __init__(self, config: TrainConfig, model: YoloX) -> None:
         self.config, self._model, self.recipe = config, model, recipe_of(config, model)
         self.ingredients = self.recipe
+        self.recipe.check_beside(rect=config.rect, image_weights=config.image_weights)
         unused = INGREDIENTS.keys() - self.recipe.used.keys()
         self.hyp = {key: value for key, value in dataclasses.asdict(self.recipe).items() if key not in unused}
         if self.recipe.average_last and not self.recipe.ema:
