@@ -68,6 +68,7 @@ def test_words_name_epochs_as_people_count():
         "update_batches=[[0, 1], [0.5, 65]]",
         "update_batches=4",
         "repeats=0",
+        "informative=[[0, 0]]",
         "repeats=true",
     ],
 )

@@ -49,6 +49,15 @@ def test_repeated_images_are_neighbours_and_all_have_been_there_after_so_many_ep
     assert len({n for batch in batches for n in batch.positions.tolist()}) == images, "each with draws of its own"
 
 
+def test_an_epoch_of_some_images_has_them_equally_often():
+    few = order(10, shuffle=True, among=np.array([1, 4, 5, 8]))
+    epochs = [np.concatenate(images_of(few, epoch)) for epoch in range(2)]
+    assert [len(one) for one in epochs] == [10, 10] and len(few) == 3
+    assert np.bincount(np.concatenate(epochs), minlength=10).tolist() == [0, 5, 0, 0, 5, 5, 0, 0, 5, 0]
+    alone = order(10, among=np.array([2, 7]), repeats=2)
+    assert images_of(alone)[:2] == [[2, 2, 7, 7], [2, 2, 7, 7]]
+
+
 def test_given_images_are_taken_in_their_order():
     assert images_of(order(np.array([5, 3, 9]), batch_size=2)) == [[5, 3], [9]]
 

@@ -46,6 +46,7 @@ _WHOLE = _is_whole, "a whole number from 1 to 1000000"
 _MOST_TIMES = 64
 """Of batches in an update, and of an image in an epoch."""
 _COURSE = "pairs of a share of the run, the first 0, and a value up to 1: [[0, 1], [0.8, 0.5]]"
+_POSITIVE_COURSE = _COURSE.replace("a value", "a value above 0 and")
 INGREDIENTS: dict[str, Ingredient] = {
     "warmup_iterations": Ingredient("batches in which the learning rate rises, instead of warmup_epochs", *_WHOLE),
     "ema_ramp": Ingredient("updates in which the average's decay rises to 63 % (published: 2,000)", *_WHOLE),
@@ -70,6 +71,11 @@ INGREDIENTS: dict[str, Ingredient] = {
         lambda value: _is_whole(value, _MOST_TIMES),
         f"a whole number from 1 to {_MOST_TIMES}",
     ),
+    "informative": Ingredient(
+        "share of the images an epoch is made of, over the run: those with the most mistakes; epochs stay as long",
+        lambda value: _is_course(value) and all(share > 0 for _, share in value),
+        _POSITIVE_COURSE,
+    ),
     "strength": Ingredient(
         "of all augmentation but mirroring, over the run: 1 as the recipe says, 0 none",
         lambda value: _is_course(value),
@@ -78,7 +84,7 @@ INGREDIENTS: dict[str, Ingredient] = {
     "sizes": Ingredient(
         "of the images, over the run, as shares of --img-size",
         lambda value: _is_course(value) and all(share > 0 for _, share in value),
-        _COURSE.replace("a value", "a value above 0 and"),
+        _POSITIVE_COURSE,
     ),
 }
 
@@ -94,6 +100,7 @@ class Ingredients:
     data_biases: bool | None = None
     update_batches: Course | None = None
     repeats: int | None = None
+    informative: Course | None = None
     strength: Course | None = None
     sizes: Course | None = None
 
@@ -104,9 +111,10 @@ class Ingredients:
 
     def check_beside(self, *, rect: bool, image_weights: bool) -> None:
         """Refuses what says otherwise which images an epoch has."""
-        if self.repeats is not None and (rect or image_weights):
+        given = [name for name in ("repeats", "informative") if getattr(self, name) is not None]
+        if given and (rect or image_weights):
             flag = "--rect" if rect else "--image-weights"
-            raise UserError(f"repeats and {flag} both say which images an epoch has", fix="drop one of them")
+            raise UserError(f"{given[0]} and {flag} both say which images an epoch has", fix="drop one of them")
 
     def averages_from(self, epochs: int) -> int:
         """The first epoch, from 0, of the plain mean (`average_last`) in a run of so many."""
@@ -122,6 +130,7 @@ class Ingredients:
             "data_biases": "objects and classes begin at their rates in the labels",
             "update_batches": _in_epochs(self.update_batches, epochs, "the mean of {:g} from epoch {}"),
             "repeats": f"an image is {self.repeats} times in an epoch, which has fewer images as it stays as long",
+            "informative": f"of the images, {_in_epochs(self.informative, epochs)}: those with the most mistakes then",
             "strength": f"of augmentation, {_in_epochs(self.strength, epochs)}",
             "sizes": f"of images, {_in_epochs(self.sizes, epochs)}",
         }

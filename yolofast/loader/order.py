@@ -48,6 +48,8 @@ class EpochOrder:
     repeats: int = 1
     """How often an image is there at once, by neighbouring positions. Epochs stay as long: all images have been there
     after so many of them."""
+    among: Ints | None = None
+    """Images, of which alone there are some. Epochs stay as long: they have each of them more often."""
     rank: int = 0
     world: int = 1
     drop_last: bool = False
@@ -123,21 +125,22 @@ class EpochOrder:
             draws = uniform(self.seed, epoch, positions, 1, _WEIGHT_STREAM)[:, 0]
             chosen = np.searchsorted(share, draws * share[-1], side="right")
         else:
-            chosen = self._pass(epoch) if self.repeats == 1 else self._repeated(epoch)
+            chosen = self._pass(epoch, self.count) if self.repeats == 1 and self.among is None else self._stream(epoch)
         ordered: Ints = chosen if isinstance(self.images, int) else self.images[chosen]
         return ordered
 
-    def _pass(self, number: int) -> Ints:
-        """All images once."""
-        positions = np.arange(self.count)
+    def _pass(self, number: int, count: int) -> Ints:
+        """So many images, each once."""
+        positions = np.arange(count)
         if not self.shuffle:
             return positions
         return np.argsort(uniform(self.seed, number, positions, 1, _SHUFFLE_STREAM)[:, 0], kind="stable")
 
-    def _repeated(self, epoch: int) -> Ints:
-        """Passes over all images, each image repeated, one after the other: an epoch takes the next part of them."""
-        number, place = np.divmod(np.arange(epoch * self.count, (epoch + 1) * self.count) // self.repeats, self.count)
-        passes = {one: self._pass(one) for one in np.unique(number).tolist()}
+    def _stream(self, epoch: int) -> Ints:
+        """Passes over the images, each repeated, one after the other: an epoch takes the next part of them."""
+        among = np.arange(self.count) if self.among is None else self.among
+        number, place = np.divmod(np.arange(epoch * self.count, (epoch + 1) * self.count) // self.repeats, len(among))
+        passes = {one: among[self._pass(one, len(among))] for one in np.unique(number).tolist()}
         return np.array([passes[one][n] for one, n in zip(number.tolist(), place.tolist(), strict=True)], np.int64)
 
 

@@ -184,12 +184,13 @@ class Trainer:
             self.pictures.epoch_over()
 
     def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
+        start = time.perf_counter()
         self.run.start_epoch(epoch)
         if self._config.reduce_batch:
             wait_for_all()  # so that an epoch which one rank calls off is the one that all are in
         self._step.losses.reset()
         guard.start_epoch()
-        start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self._step.precision.device))
+        images, wait = 0, DataWait(clock_for(self._step.precision.device))
         settings, batches = self.run.schedule.at(epoch, 0), len(self.run.batches)
         self._late_losses.forget()
         record = None
