@@ -109,10 +109,10 @@ class Ingredients:
         values = {field.name: getattr(self, field.name) for field in fields(Ingredients)}
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
-    def check_beside(self, *, rect: bool, image_weights: bool) -> None:
-        """Refuses what says otherwise which images an epoch has."""
+    def check_beside(self, *, rect: bool) -> None:
+        """Refuses what says which images an epoch has, beside `--rect` or else `--image-weights`."""
         given = [name for name in ("repeats", "informative") if getattr(self, name) is not None]
-        if given and (rect or image_weights):
+        if given:
             flag = "--rect" if rect else "--image-weights"
             raise UserError(f"{given[0]} and {flag} both say which images an epoch has", fix="drop one of them")
 
@@ -137,16 +137,16 @@ class Ingredients:
         return {name: said[name] for name in self.used}
 
 
-def by_epoch(course: Course | None, epochs: int) -> tuple[float, ...]:
-    """Its value in each epoch; nothing without a course."""
-    if course is None:
-        return ()
+def by_epoch(course: Course, epochs: int) -> tuple[float, ...]:
+    """Its value in each epoch."""
     return tuple(
         [value for share, value in course if share * epochs <= epoch + _ROUNDING][-1] for epoch in range(epochs)
     )
 
 
 def _in_epochs(course: Course | None, epochs: int, word: str = "× {:g} from epoch {}") -> str:
+    if course is None:
+        return ""
     values = by_epoch(course, epochs)
     changes = [epoch for epoch in range(len(values)) if not epoch or values[epoch] != values[epoch - 1]]
     return ", ".join(word.format(values[epoch], epoch + 1) for epoch in changes)

@@ -9,7 +9,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from yolofast.config.ingredients import by_epoch
 from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator
 from yolofast.detect.evaluation import accumulate_metrics
@@ -71,8 +70,7 @@ class Informative:
             return None
         batches = validation_of(rules.config, index, model, rules.evaluation_shape, opened)
         evaluation = RunEvaluation(rules, precision, index, batches)
-        shares = by_epoch(course, rules.config.epochs)
-        return Informative(shares, lambda: evaluation.of_all_ranks(average(), 0).faults.per_image())
+        return Informative(rules.by_epoch(course), lambda: evaluation.of_all_ranks(average(), 0).faults.per_image())
 
     def start_epoch(self, epoch: int) -> None:
         share = self._shares[epoch]

@@ -13,7 +13,7 @@ from typing import Any
 from yolofast.augment.recipe import Recipe
 from yolofast.checkpoint.read import read_weights
 from yolofast.config.hyp import source_of
-from yolofast.config.ingredients import INGREDIENTS, by_epoch
+from yolofast.config.ingredients import INGREDIENTS
 from yolofast.config.resumed import check_same_recipe
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import ENDS, YoloXRecipe, changed_values, read_yolox_recipe, shape_in_form
@@ -78,7 +78,8 @@ class YoloXRules(Rules):
     def __init__(self, config: TrainConfig, model: YoloX) -> None:
         self.config, self._model, self.recipe = config, model, recipe_of(config, model)
         self.ingredients = self.recipe
-        self.recipe.check_beside(rect=config.rect, image_weights=config.image_weights)
+        if config.rect or config.image_weights:
+            self.recipe.check_beside(rect=config.rect)
         unused = INGREDIENTS.keys() - self.recipe.used.keys()
         self.hyp = {key: value for key, value in dataclasses.asdict(self.recipe).items() if key not in unused}
         if self.recipe.average_last and not self.recipe.ema:
@@ -104,7 +105,7 @@ class YoloXRules(Rules):
         return Augmentation(
             recipe=Recipe.yolox(**self.recipe.augmentation()), height=height, width=width,
             close_mosaic_from=self.recipe.closes_at, most_boxes=self.recipe.max_labels,
-            strengths=by_epoch(self.recipe.strength, self.config.epochs),
+            strengths=self.by_epoch(self.recipe.strength),
         )  # fmt: skip
 
     @property
@@ -136,7 +137,7 @@ class YoloXRules(Rules):
         one_cycle = self.config.lr_schedule == "one_cycle"
         return YoloXSchedule(
             **self.recipe.schedule(batches, self.config.batch_size), one_cycle=one_cycle,
-            update_batches=by_epoch(self.recipe.update_batches, self.config.epochs),
+            update_batches=self.by_epoch(self.recipe.update_batches),
         )  # fmt: skip
 
     def average(self) -> ModelEma:
@@ -149,7 +150,7 @@ class YoloXRules(Rules):
     def resize(self, batches: int) -> Resize | None:
         as_input, sizes = self._model.inputs.as_input, self.recipe.sizes
         if sizes is not None:
-            return GrowingScale(by_epoch(sizes, self.config.epochs), max(self._model.layout.strides), as_input)
+            return GrowingScale(self.by_epoch(sizes), max(self._model.layout.strides), as_input)
         if not self.recipe.multi_scale:
             return None
         height, width = self.recipe.input_size
