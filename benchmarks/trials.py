@@ -247,8 +247,9 @@ def _end_with_parent() -> None:
 _STEP_MS = {"yolov7-tiny": (2.8, 0.085), "yolov7": (2.8, 0.39), "yolox-nano": (2.8, 0.085), "yolox-s": (2.8, 0.18)}
 """Of a step on one H200: at any size, and for each image of 320 pixels. Of yolov7-tiny from batches of 64 and 384, of
 yolov7 and yolox-s from 64 (`results/2026-11-18-train-h200.md`); yolox-nano is a guess."""
-_BEGIN_SECONDS, _TRIAL_SECONDS, _EVALUATION_SECONDS = 15.0, 6.0, 0.5
-"""Of a process; of each trial in it (capturing, opening files, reporting); of an evaluation. The host's, mostly."""
+_BEGIN_SECONDS, _TRIAL_SECONDS, _EVALUATION_SECONDS = 40.0, 6.0, 0.5
+"""Of processes that begin side by side on a new machine; of each trial (capturing, opening files, reporting); of an
+evaluation. The host's, mostly."""
 
 
 def expected_seconds(settings: Settings, images: int) -> tuple[float, float]:
