@@ -15,13 +15,13 @@ from benchmarks.speedrun import Study, held_back, interval, measure, recipe_of, 
 from benchmarks.trials import Course, DataSet, Trial, TrialsFile, expected_seconds
 from tests.docs.pages import ROOT
 from tests.train.small_run import NETWORK, shapes_in, start, state_of
-from yolofast.config.flags import from_settings
+from yolofast import build_model
+from yolofast.config.flags import from_settings, resolve
 from yolofast.config.hyp import hyp_of, with_set_values
 from yolofast.config.train import TrainConfig
-from yolofast.config.yolox_recipe import read_yolox_recipe
 from yolofast.dataset.split import read_split
 from yolofast.files.yaml_file import read_yaml
-from yolofast.train.families.family import completed
+from yolofast.train.families.family import completed, rules_of
 
 SPEEDRUNS = ROOT / "benchmarks" / "speedruns"
 THREE = [1, 2, 3], [1.0, 2.0, 3.0]
@@ -60,20 +60,21 @@ def test_every_file_of_recipes_is_understood():
     tiny, nano = (recipe_of(SPEEDRUNS / name) for name in ("yolov7-tiny.yaml", "yolox-nano.yaml"))
     found = {path.name for path in SPEEDRUNS.glob("*.yaml")}
     of_tiny, of_nano = {"ingredients.yaml", "tuning.yaml", "questions.yaml"}, {"yolox-ingredients.yaml"}
-    assert found == of_tiny | of_nano | {
-        "guess.yaml",
-        "yolov7-tiny.yaml",
-        "yolox-nano.yaml",
-        "yolox-nano-finetune.yaml",
-    }
+    alone = {"guess.yaml", "yolov7-tiny.yaml", "yolox-nano.yaml", "yolox-nano-finetune.yaml"}
+    assert found == of_tiny | of_nano | alone
     for base, files in ((tiny, of_tiny), (nano, of_nano)):
-        for rows in map(recipe_of, (SPEEDRUNS / name for name in files)):
+        model = build_model(base["cfg"], nc=20)
+        for name in files:
+            rows, epochs = recipe_of(SPEEDRUNS / name), {} if name == "questions.yaml" else {"epochs": 40}
             every = variants(base, "base", rows)
             assert len(every) == len(rows) + 1
             for settings in every.values():
-                config = from_settings(TrainConfig, with_set_values({**settings, "data": "none"}))
-                completed(config, [])
-                hyp_of(config) if base is tiny else read_yolox_recipe("yolox-nano", config.recipe_values)
+                given = with_set_values({**settings, **epochs, "data": "none"})
+                names = [resolve(TrainConfig, key, value)[0] for key, value in given.items()]
+                config = completed(from_settings(TrainConfig, given), names)
+                rules = rules_of(config, hyp_of(config), model)
+                assert rules.size_range is None, "an epoch costs the same in all of them"
+                assert rules.schedule(32).at(39, 31).lr and rules.augmentation and rules.losses()
 
 
 def test_a_part_is_held_back_by_names_alone(tmp_path):
