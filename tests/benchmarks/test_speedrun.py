@@ -2,18 +2,26 @@
 
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import torch
 
-from benchmarks.speedrun import Course, held_back, interval, measure, recipe_of, row_of, variants
+from benchmarks.speedrun import Study, held_back, interval, measure, recipe_of, row_of, stacked, variants
+from benchmarks.trials import Course, DataSet, Trial, TrialsFile, expected_seconds
 from tests.docs.pages import ROOT
 from tests.train.small_run import NETWORK, shapes_in, start, state_of
-from yolofast.config.flags import from_settings
-from yolofast.config.hyp import with_set_values
+from yolofast import build_model
+from yolofast.config.flags import from_settings, resolve
+from yolofast.config.hyp import hyp_of, with_set_values
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.split import read_split
-from yolofast.errors import UserError
+from yolofast.files.yaml_file import read_yaml
+from yolofast.train.families.family import completed, rules_of
 
 SPEEDRUNS = ROOT / "benchmarks" / "speedruns"
 THREE = [1, 2, 3], [1.0, 2.0, 3.0]
@@ -48,13 +56,25 @@ def test_an_ingredient_is_added_or_taken_away():
 
 
 def test_every_file_of_recipes_is_understood():
-    ingredients = recipe_of(SPEEDRUNS / "ingredients.yaml")
-    base = recipe_of(SPEEDRUNS / "yolov7-tiny.yaml")
-    every = [*variants(base, "tiny", ingredients).values(), recipe_of(SPEEDRUNS / "yolox-nano.yaml")]
-    assert len(every) == len(ingredients) + 2
-    for settings in every:
-        from_settings(TrainConfig, with_set_values(settings))
-        assert settings["epochs"] == 100
+    """As the family would: a value that means nothing is refused here and not in the middle of a study."""
+    tiny, nano = (recipe_of(SPEEDRUNS / name) for name in ("yolov7-tiny.yaml", "yolox-nano.yaml"))
+    found = {path.name for path in SPEEDRUNS.glob("*.yaml")}
+    of_tiny, of_nano = {"ingredients.yaml", "tuning.yaml", "questions.yaml"}, {"yolox-ingredients.yaml"}
+    alone = {"guess.yaml", "yolov7-tiny.yaml", "yolox-nano.yaml", "yolox-nano-finetune.yaml"}
+    assert found == of_tiny | of_nano | alone
+    for base, files in ((tiny, of_tiny), (nano, of_nano)):
+        model = build_model(base["cfg"], nc=20)
+        for name in files:
+            rows, epochs = recipe_of(SPEEDRUNS / name), {} if name == "questions.yaml" else {"epochs": 40}
+            every = variants(base, "base", rows)
+            assert len(every) == len(rows) + 1
+            for settings in every.values():
+                given = with_set_values({**settings, **epochs, "data": "none"})
+                names = [resolve(TrainConfig, key, value)[0] for key, value in given.items()]
+                config = completed(from_settings(TrainConfig, given), names)
+                rules = rules_of(config, hyp_of(config), model)
+                assert rules.size_range is None, "an epoch costs the same in all of them"
+                assert rules.schedule(32).at(39, 31).lr and rules.augmentation and rules.losses()
 
 
 def test_a_part_is_held_back_by_names_alone(tmp_path):
@@ -72,38 +92,107 @@ def both(data):
     return read_split(data, "train"), read_split(data, "val")
 
 
-@pytest.mark.slow
-def test_a_study_goes_on_where_it_stopped_and_its_runs_are_those_of_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # so that sums are always added in the same order
-    data = shapes_in(tmp_path / "shapes", 24)
+DATA = DataSet(None, "made-up", 1600)
+
+
+def trial(recipe, seed=0, **settings):
+    return Trial(recipe, seed, {"epochs": 3, **settings}, DATA)
+
+
+def test_trials_are_known_by_what_they_are_not_by_what_they_are_called(tmp_path):
+    one = trial("a", lr0=0.1)
+    assert one.key == trial("b", lr0=0.1).key != trial("a", lr0=0.2).key
+    assert one.key != trial("a", seed=1, lr0=0.1).key
+    assert one.key != Trial("a", 0, one.settings, DataSet(None, "other", 1600)).key
+    file = TrialsFile(tmp_path / "trials.jsonl")
+    file.add(one, Course([1, 2], [0.5, 1.0], [math.nan, 0.25]), 2.0, 1)
+    (tmp_path / "trials.jsonl").open("a").write('{"key": "cut')
+    file.add(trial("a", seed=1), Course([1], [1.0], [0.5]), 2.0, 1)
+    again = TrialsFile(tmp_path / "trials.jsonl").courses
+    assert list(again) == [one.key, trial("a", seed=1).key]
+    assert again[one.key].to(0.2) == (2, 1.0) and math.isnan(again[one.key].maps[0])
+
+
+def test_rows_are_stacked_best_first_and_kept_if_they_are_worth_more_than_their_error(tmp_path):
+    """`worth` is what a row adds, without the seeds' noise but for `shaky`."""
+    worth = {"a": 1.0, "b": 3.0, "hurts": -1.0, "clash": 2.0, "shaky": -0.1}
+    rows = {name: {name: 1} for name in worth} | {"clash": {"b": 2}}
+
+    class Known(Study):
+        def train(self, trials):
+            for one in trials:
+                points = sum(worth["clash" if (key, value) == ("b", 2) else key] for key, value in one.settings.items())
+                points += one.seed + (one.seed == 0 and "shaky" in one.settings)
+                self.file.courses[one.key] = Course([1], [1.0], [points / 100])
+            return True
+
+    study = Known(DATA, TrialsFile(tmp_path / "trials.jsonl"), tmp_path, 2, 1, math.inf)
+    base = {}
+    study.train(study.trials(variants(base, "tiny", rows), [0]))
+    tried, left = stacked(study, base, "tiny", rows)
+    assert left == {"b": 1, "a": 1}, "shaky is better by 0.4 on average, its standard error is 0.5"
+    assert list(tried) == ["tiny", "tiny + b", "tiny + b + a", "tiny + b + a + shaky"], "what hurts alone is left out"
+
+
+def test_a_guess_of_the_time_follows_steps_sizes_and_evaluations():
+    base = {"cfg": "yolov7-tiny", "img_size": 320, "batch_size": 64, "epochs": 100, "weights": ""}
+    busy, beside = expected_seconds(base, 2000)
+    assert busy == pytest.approx(3200 * 8.24e-3) and beside == 56
+    busy, beside = expected_seconds({**base, "sizes": [[0, 0.5], [0.5, 1]], "notest": True}, 2000)
+    assert busy == pytest.approx(3200 * (2.8 + 64 * 0.085 * 0.625) / 1000) and beside == 6.5
+
+
+def small_study(tmp_path, *more):
+    """Words for a study of two recipes and two seeds."""
     recipe = tmp_path / "small.yaml"
     recipe.write_text(
         f"cfg: {NETWORK}\nweights: ''\nimg_size: 64\nbatch_size: 8\nepochs: 2\nworkers: 0\ndevice: cpu\ncache: 'off'\n"
     )
     (tmp_path / "ingredients.yaml").write_text("warm: {warmup_iterations: 2}\n")
-    words = [str(recipe), "--ablate", str(tmp_path / "ingredients.yaml"), "--data", str(data), "--seeds", "2"]
-    words += ["--out", str(tmp_path / "study"), "--target", "0"]
+    words = [str(recipe), "--ablate", str(tmp_path / "ingredients.yaml"), "--seeds", "2", "--target", "0"]
+    return [*words, "--data", str(shapes_in(tmp_path / "shapes", 24)), "--out", str(tmp_path / "study"), *more]
+
+
+@pytest.mark.slow
+def test_a_study_that_is_killed_goes_on_and_its_runs_are_those_of_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # so that sums are always added in the same order
+    trials = tmp_path / "trials.jsonl"
+    words = small_study(tmp_path, "--trials", str(trials), "--record", str(tmp_path / "records.md"))
     assert measure([*words, "--minutes", "0"]) == 75
-    assert "0 of 4 runs are complete" in capsys.readouterr().out
+    assert "0 trials are complete; the same command continues" in capsys.readouterr().out
+    assert measure([*words, "--dry-run"]) == 0 and "4 trials, 1 at once" in capsys.readouterr().out
+    began = subprocess.Popen([sys.executable, "-m", "benchmarks.speedrun", *words], cwd=ROOT, start_new_session=True)
+    while not trials.exists() or not trials.read_bytes().endswith(b"\n"):
+        assert began.poll() is None
+        time.sleep(0.05)
+    os.kill(began.pid, signal.SIGKILL)  # the process that trains ends by itself
+    began.wait()
+    known = TrialsFile(trials).courses
+    assert 1 <= len(known) < 4
     assert measure(words) == 0
     said = capsys.readouterr().out
-    assert "4 of 4 runs are complete" in said and "| small + warm | 2 of 2 | 1.0 ± 0.0 |" in said
-    courses = json.loads((tmp_path / "study" / "speedrun-val.json").read_text())
-    assert [len(one["maps"]) for runs in courses.values() for one in runs.values()] == [2] * 4
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "study").glob("*/results.csv")}
-    assert measure(words) == 0 and len(before) == 4
-    assert before == {path: path.stat().st_mtime_ns for path in before}, "what is complete is not trained again"
-    # The third run of that process is what a process of its own trains.
-    (third,) = (tmp_path / "study").glob("small-??????-1")
+    assert "4 trials are complete" in said and "| small + warm | 2 of 2 | 1.0 ± 0.0 |" in said
+    lines = [json.loads(line) for line in trials.read_text().splitlines()]
+    assert len(lines) == 4 and lines[0]["key"] in known, "what is complete is not trained again"
+    assert [len(line["maps"]) for line in lines] == [2] * 4
+    assert (tmp_path / "records.md").read_text().count("| small") == 2
+    # The last run of that process is what a process of its own trains.
+    (third,) = (tmp_path / "study").glob("small-1-??????")
     alone = start(tmp_path, weights="", seed=1, epochs=2)
     assert alone.wait() == 0
     own = torch.load(third / "weights" / "last.pt", weights_only=True)
     assert all(torch.equal(value, own["model"][name]) for name, value in state_of(tmp_path)["model"].items())
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="refused where there is no GPU")
-def test_no_record_is_made_on_a_cpu(tmp_path):
-    words = [str(SPEEDRUNS / "yolov7-tiny.yaml"), "--data", "none", "--out", str(tmp_path / "study"), "--target", "0.1"]
-    with pytest.raises(UserError, match="a record is made on a GPU"):
-        measure([*words, "--record", str(tmp_path / "records.md")])
-    assert not list(tmp_path.iterdir())
+@pytest.mark.slow
+def test_a_recipe_is_chosen_on_what_is_held_back_and_written(tmp_path, capsys):
+    """Seeds of the better half, then rows on top of each other."""
+    words = small_study(tmp_path, "--choose", "--at-once", "2", "--set", "notest=true")
+    (tmp_path / "ingredients.yaml").write_text("warm: {warmup_iterations: 2}\nfast: {lr0: 0.02}\n")
+    assert measure([*words, "--keep", "0.5"]) == 0
+    trials = tmp_path / "study" / "trials.jsonl"
+    assert len(trials.read_text().splitlines()) == 3 + 2, "the base and one of two rows got the second seed"
+    assert measure([*words, "--stack", str(tmp_path / "fast.yaml")]) == 0
+    left = read_yaml(tmp_path / "fast.yaml").values
+    assert left["epochs"] == 2 and left["notest"] is True
+    assert "held back" in capsys.readouterr().out

@@ -39,9 +39,10 @@ def test_a_course_is_in_shares_of_the_run():
 
 
 def test_words_name_epochs_as_people_count():
-    used = Ingredients(strength=((0, 1.0), (0.5, 0.25)), average_last=0.5)
+    used = Ingredients(update_batches=((0, 1), (0.5, 3)), strength=((0, 1.0), (0.5, 0.25)), average_last=0.5)
     assert used.words(4) == {
         "average_last": "from epoch 3 on the plain mean of all weights",
+        "update_batches": "the mean of 1 from epoch 1, the mean of 3 from epoch 3",
         "strength": "of augmentation, × 1 from epoch 1, × 0.25 from epoch 3",
     }
 
@@ -62,6 +63,13 @@ def test_words_name_epochs_as_people_count():
         "sizes=[[0, 0]]",
         "sizes=[[0, 0.5, 1]]",
         "sizes=[]",
+        "update_batches=[[0, 1.5]]",
+        "update_batches=[[0, 1], [0.5, 0]]",
+        "update_batches=[[0, 1], [0.5, 65]]",
+        "update_batches=4",
+        "repeats=0",
+        "informative=[[0, 0]]",
+        "repeats=true",
     ],
 )
 def test_refuses_what_means_nothing(wrong):

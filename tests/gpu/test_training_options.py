@@ -1,10 +1,13 @@
 """What the CPU cannot show of training options: Adam in a graph, sizes in graphs, batches that are measured."""
 
 import dataclasses
+import math
 
 import pytest
 import torch
 
+from benchmarks.trials import DataSet, Trial
+from benchmarks.trials import run as run_trial
 from tests.gpu.test_gears import ADDED, ADDED_UP, ALONE, SIZE, assert_close, batch, make_step, run
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
@@ -14,9 +17,11 @@ from yolofast.train.families.multi_scale import MultiScale
 from yolofast.train.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.train.gears.gears import EagerGear, GraphGear
 
+MEAN = [kind._replace(averaged=2) for kind in (ADDED, ADDED_UP)]
 
-@pytest.mark.parametrize("name", ["adam", "adamw"])
-@pytest.mark.parametrize("kinds", [[ALONE] * 6, [ADDED, ADDED_UP] * 3])
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "muon"])
+@pytest.mark.parametrize("kinds", [[ALONE] * 6, [ADDED, ADDED_UP] * 3, [*[ALONE] * 2, *MEAN * 2]])
 def test_a_graph_follows_learning_rate_and_beta(name, kinds):
     steps = make_step(), make_step()
     for step in steps:
@@ -24,6 +29,19 @@ def test_a_graph_follows_learning_rate_and_beta(name, kinds):
     eager, graph = steps
     # Adam divides by the size of gradients: where they are nearly 0, rounding decides a whole step.
     assert_close(run(graph, GraphGear(graph), kinds), run(eager, EagerGear(eager), kinds), 1e-2)
+
+
+def test_trials_of_one_process_leave_its_memory_to_the_next(tmp_path):
+    """As the study of recipes trains them: one after the other, each with graphs and pixels of its own."""
+    data = DataSet.of(make_shapes(tmp_path / "shapes", n=100))
+    held = []
+    for seed in range(3):
+        settings = {"cfg": "yolov7-tiny", "weights": "", "img_size": 64, "batch_size": 16, "epochs": 2, "notest": True}
+        course, _, error = run_trial(Trial("tiny", seed, settings, data), tmp_path / "runs" / str(seed), math.inf)
+        assert course is not None and course.epochs == [1, 2] and not error
+        assert math.isnan(course.maps[0]) and course.maps[1] >= 0
+        held.append(torch.cuda.memory_allocated())
+    assert held[2] <= held[1] + 2**24
 
 
 def test_every_size_has_its_graph():

@@ -35,6 +35,29 @@ def test_shuffling_shows_every_image_once_and_differs_by_epoch_and_seed():
         assert (flat(3, 0) == other).sum() < 10
 
 
+@pytest.mark.parametrize(("images", "repeats"), [(12, 2), (12, 3), (10, 3), (5, 8)])
+def test_repeated_images_are_neighbours_and_all_have_been_there_after_so_many_epochs(images, repeats):
+    repeated = order(images, shuffle=True, repeats=repeats)
+    epochs = [np.concatenate(images_of(repeated, epoch)) for epoch in range(repeats)]
+    assert [len(one) for one in epochs] == [images] * repeats, "an epoch costs what it did"
+    stream = np.concatenate(epochs)
+    assert (stream.reshape(images, repeats) == stream[::repeats, None]).all()
+    assert sorted(stream[::repeats]) == list(range(images))
+    once = np.concatenate(images_of(order(images, shuffle=True), 0))
+    assert (stream[::repeats] == once).all(), "in the order of an epoch without"
+    batches = list(repeated.batches(1))
+    assert len({n for batch in batches for n in batch.positions.tolist()}) == images, "each with draws of its own"
+
+
+def test_an_epoch_of_some_images_has_them_equally_often():
+    few = order(10, shuffle=True, among=np.array([1, 4, 5, 8]))
+    epochs = [np.concatenate(images_of(few, epoch)) for epoch in range(2)]
+    assert [len(one) for one in epochs] == [10, 10] and len(few) == 3
+    assert np.bincount(np.concatenate(epochs), minlength=10).tolist() == [0, 5, 0, 0, 5, 5, 0, 0, 5, 0]
+    alone = order(10, among=np.array([2, 7]), repeats=2)
+    assert images_of(alone)[:2] == [[2, 2, 7, 7], [2, 2, 7, 7]]
+
+
 def test_given_images_are_taken_in_their_order():
     assert images_of(order(np.array([5, 3, 9]), batch_size=2)) == [[5, 3], [9]]
 

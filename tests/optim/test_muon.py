@@ -5,8 +5,9 @@ from torch import nn
 from tests.optim.waits import NeverWaits
 from tests.train.small_run import flags, state_of
 from yolofast.cli import main
-from yolofast.optim.muon import is_matrix, orthogonal
-from yolofast.optim.optimizer import build_optimizer
+from yolofast.optim.adam import AdamW
+from yolofast.optim.muon import Muon, is_matrix, orthogonal
+from yolofast.optim.optimizer import build_optimizer, parameter_groups
 
 SHAPES = [(4, 3, 3, 3), (8, 2, 1, 1), (4, 3, 3, 3), (6, 1, 3, 3), (1, 5, 1, 1), (7,)]
 """Wide, tall, wide again; depthwise, implicit, a scale."""
@@ -67,6 +68,23 @@ def test_is_a_plain_loop_for_matrices_and_adamw_for_all_else():
                 weight -= lr * 0.2 * max(matrix.shape) ** 0.5 * turned.view_as(weight)
         for a, b in zip(ours, theirs, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_layers_that_predict_are_moved_as_by_adamw():
+    """A network's own groups know them by their bias; hidden layers have none."""
+    torch.manual_seed(0)
+    muon, adam = (
+        nn.Sequential(nn.Conv2d(3, 4, 1, bias=False), nn.BatchNorm2d(4), nn.Conv2d(4, 5, 1)) for _ in range(2)
+    )
+    adam.load_state_dict(muon.state_dict())
+    images = torch.rand(2, 3, 4, 4)
+    for model, kind in ((muon, Muon), (adam, AdamW)):
+        optimizer = kind(parameter_groups(model, 0.01))
+        model(images).square().sum().backward()
+        optimizer.set([0.01] * 3, 0.9)
+        optimizer.step()
+    assert torch.equal(muon[2].weight, adam[2].weight) and torch.equal(muon[2].bias, adam[2].bias)
+    assert not torch.equal(muon[0].weight, adam[0].weight)
 
 
 def test_continues_from_its_state_and_keeps_it_when_regrouped():

@@ -46,6 +46,22 @@ def test_accumulation_reaches_the_nominal_batch(batch, final):
     assert counts == sorted(counts)
 
 
+@pytest.mark.parametrize(("batch_size", "summed"), [(64, 1), (32, 2)])
+def test_larger_updates_late_are_means_that_leave_the_rates(batch_size, summed):
+    settings = {"epochs": 4, "batches": 10, "batch_size": batch_size, "warmup_epochs": 0.0}
+    plain, late = schedule(**settings), schedule(**settings, update_batches=(1, 1, 3, 3))
+    assert late.at(1, 9) == plain.at(1, 9) and late.at(2, 0).lr == plain.at(2, 0).lr
+    found = late.at(2, 0)
+    assert (found.accumulate, found.averaged) == (3 * summed, 3)
+    moves = [found.updates(20 + n, n, 10) for n in range(10)]
+    ends = {1: [2, 5, 8, 9], 2: [5, 9]}[summed]
+    assert [n for n, moved in enumerate(moves) if moved] == ends, "counted within the epoch; its end is one, too"
+    alone = plain.at(1, 0)
+    assert [alone.updates(10 + n, n, 10) for n in range(4)] == [True, summed == 1, True, summed == 1]
+    yolox = YoloXSchedule(epochs=4, batches=10, lr=0.01, momentum=0.9, plain_epochs=0, update_batches=(1, 1, 3, 3))
+    assert (yolox.at(1, 0).accumulate, yolox.at(2, 0).accumulate, yolox.at(2, 0).averaged) == (1, 3, 3)
+
+
 def test_shapes():
     cosine, linear = schedule(), schedule(shape="linear")
     assert cosine.factor(0) == 1 and cosine.factor(100) == pytest.approx(0.01)

@@ -31,6 +31,17 @@ def test_two_batches_summed_are_one_update_of_their_sum():
     assert not any(total.any() for total in one.state_dict()["gradients"])
 
 
+def test_two_batches_averaged_are_one_update_of_their_mean():
+    """Of a larger batch, that is."""
+    one, two = make_step(), make_step()
+    first, second = torch.rand(2, 4, 2, generator=torch.Generator().manual_seed(1))
+    one.run(first, torch.tensor(1.0), StepKind(sums=True, updates=False, averaged=2))
+    one.run(second, torch.tensor(1.0), StepKind(sums=True, updates=True, averaged=2))
+    two.run(torch.cat((first, second)), torch.tensor(1.0), StepKind(sums=False, updates=True))
+    for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_pending_gradients_are_part_of_the_state():
     whole, resumed = make_step(), make_step()
     batches = [torch.rand(4, 2, generator=torch.Generator().manual_seed(i)) for i in range(2)]

@@ -45,6 +45,11 @@ class EpochOrder:
     """Full batches in another order every epoch, each with the images that are together in `images`."""
     weights: npt.NDArray[np.float64] | None = None
     """[images] how often each is drawn, with replacement, in place of once."""
+    repeats: int = 1
+    """How often an image is there at once, by neighbouring positions. Epochs stay as long: all images have been there
+    after so many of them."""
+    among: Ints | None = None
+    """Images, of which alone there are some. Epochs stay as long: they have each of them more often."""
     rank: int = 0
     world: int = 1
     drop_last: bool = False
@@ -114,17 +119,29 @@ class EpochOrder:
 
     def _order(self, epoch: int) -> Ints:
         """[positions] the image at each."""
-        positions = np.arange(self.count)
         if self.weights is not None:
+            positions = np.arange(self.count)
             share = np.cumsum(self.weights, dtype=np.float64)
             draws = uniform(self.seed, epoch, positions, 1, _WEIGHT_STREAM)[:, 0]
             chosen = np.searchsorted(share, draws * share[-1], side="right")
-        elif self.shuffle:
-            chosen = np.argsort(uniform(self.seed, epoch, positions, 1, _SHUFFLE_STREAM)[:, 0], kind="stable")
         else:
-            chosen = positions
+            chosen = self._pass(epoch, self.count) if self.repeats == 1 and self.among is None else self._stream(epoch)
         ordered: Ints = chosen if isinstance(self.images, int) else self.images[chosen]
         return ordered
+
+    def _pass(self, number: int, count: int) -> Ints:
+        """So many images, each once."""
+        positions = np.arange(count)
+        if not self.shuffle:
+            return positions
+        return np.argsort(uniform(self.seed, number, positions, 1, _SHUFFLE_STREAM)[:, 0], kind="stable")
+
+    def _stream(self, epoch: int) -> Ints:
+        """Passes over the images, each repeated, one after the other: an epoch takes the next part of them."""
+        among = np.arange(self.count) if self.among is None else self.among
+        number, place = np.divmod(np.arange(epoch * self.count, (epoch + 1) * self.count) // self.repeats, len(among))
+        passes = {one: among[self._pass(one, len(among))] for one in np.unique(number).tolist()}
+        return np.array([passes[one][n] for one, n in zip(number.tolist(), place.tolist(), strict=True)], np.int64)
 
 
 @dataclass(frozen=True)

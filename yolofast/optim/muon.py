@@ -5,7 +5,8 @@ same share of a step. Newton–Schulz iterations do that by matrix products alon
 captured graph replays them. Weights of one shape go through them together, as one batch of matrices.
 
 Steps are 0.2 · √(longer side) of an orthogonal matrix, about as long as AdamW's: one learning rate serves both kinds of
-parameters. Depthwise filters and implicit layers mix no channels: AdamW moves them, as it does biases and scales.
+parameters. Depthwise filters and implicit layers mix no channels: AdamW moves them, as it does biases and scales. So it
+does the layers that predict: their rows are not directions of one space, but classes, of which some are rare.
 """
 
 from collections import defaultdict
@@ -32,10 +33,10 @@ class Muon(AdamW):
         super().__init__(groups)
         self._matrices: list[list[list[int]]] = []
         """By group: places of weights of one shape."""
-        for params in self._params:
+        for params, described in zip(self._params, groups, strict=True):
             alike: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
             for place, parameter in enumerate(params):
-                if is_matrix(parameter):
+                if is_matrix(parameter) and id(parameter) not in described.get("outputs", ()):
                     alike[tuple(sorted(_sides(parameter)))].append(place)
             self._matrices.append(list(alike.values()))
 

@@ -30,10 +30,13 @@ BIASES = 2
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """YOLOv7's three groups, in the published order: scales of normalisation and implicit layers, weights, biases.
 
-    Only weights are decayed. Frozen parameters are left out: nothing ever moves them.
+    Only weights are decayed. Frozen parameters are left out: nothing ever moves them. `outputs` are the ids of weights
+    that predict, as convolutions with a bias do: those of hidden layers have normalisation in its place.
     """
-    scales, weights, biases = [], [], []
+    scales, weights, biases, outputs = [], [], [], set()
     for module in model.modules():
+        if isinstance(module, nn.Conv2d) and module.bias is not None:
+            outputs.add(id(module.weight))
         for name, parameter in module.named_parameters(recurse=False):
             if not parameter.requires_grad:
                 continue
@@ -45,7 +48,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
                 weights.append(parameter)
     return [
         {"params": scales, "weight_decay": 0.0},
-        {"params": weights, "weight_decay": weight_decay},
+        {"params": weights, "weight_decay": weight_decay, "outputs": frozenset(outputs)},
         {"params": biases, "weight_decay": 0.0},
     ]
 

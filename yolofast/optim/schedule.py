@@ -4,7 +4,8 @@ Nothing is remembered between calls, so a resumed run continues exactly, and a s
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -24,6 +25,19 @@ class StepSettings:
     momentum: float
     accumulate: int
     """Gradients of that many batches make one update."""
+    averaged: int = 1
+    """What their sum is divided by. Above 1, batches are counted from the epoch's first one, and an update does not
+    wait for what the epoch lacks: its last one is smaller."""
+
+    def updates(self, iteration: int, batch: int, batches: int) -> bool:
+        """Whether weights move after an iteration of the run, `batch` of its epoch's `batches`; all count from 0."""
+        if self.averaged == 1:
+            return iteration % self.accumulate == 0
+        return (batch + 1) % self.accumulate == 0 or batch + 1 == batches
+
+    def of_larger_updates(self, times: int) -> "StepSettings":
+        """The mean of so many updates' gradients in each. Rates stay: each image counts less, and so does noise."""
+        return self if times == 1 else replace(self, accumulate=times * self.accumulate, averaged=times)
 
 
 class RunSchedule(Protocol):
@@ -78,6 +92,8 @@ class YoloV7Schedule:
     """Smaller batches are added up to about this many images before an update."""
     warmup_iterations: int | None = None
     """Of the warm-up, whatever `warmup_epochs` says."""
+    update_batches: Sequence[float] = ()
+    """By epoch: how many updates' gradients are averaged to one; of none: 1."""
 
     @property
     def warmup_shape(self) -> str:
@@ -99,6 +115,9 @@ class YoloV7Schedule:
         return (1 - math.cos(math.pi * done)) / 2 * (self.final_share - 1) + 1
 
     def at(self, epoch: int, batch: int) -> StepSettings:
+        return self._by_iteration(epoch, batch).of_larger_updates(_times(self.update_batches, epoch))
+
+    def _by_iteration(self, epoch: int, batch: int) -> StepSettings:
         accumulate = max(round(self.nominal_batch / self.batch_size), 1)
         iteration = epoch * self.batches + batch
         if self.shape == "one_cycle":
@@ -138,6 +157,8 @@ class YoloXSchedule:
     warmup_iterations: int | None = None
     """Of the warm-up, whatever `warmup_epochs` says."""
     one_cycle: bool = False
+    update_batches: Sequence[float] = ()
+    """By epoch: how many batches' gradients are averaged to an update; of none: 1."""
 
     @property
     def warmup_shape(self) -> str:
@@ -149,7 +170,8 @@ class YoloXSchedule:
         return round(self.warmup_epochs * self.batches) if self.warmup_iterations is None else self.warmup_iterations
 
     def at(self, epoch: int, batch: int) -> StepSettings:
-        return StepSettings((self.rate(epoch * self.batches + batch + 1),) * _GROUPS, self.momentum, 1)
+        settings = StepSettings((self.rate(epoch * self.batches + batch + 1),) * _GROUPS, self.momentum, 1)
+        return settings.of_larger_updates(_times(self.update_batches, epoch))
 
     def rate(self, iteration: int) -> float:
         """The learning rate of the iteration, counted from 1."""
@@ -163,6 +185,10 @@ class YoloXSchedule:
         if iteration >= last:
             return least
         return least + 0.5 * (self.lr - least) * (1 + math.cos(math.pi * (iteration - warmup) / (last - warmup)))
+
+
+def _times(by_epoch: Sequence[float], epoch: int) -> int:
+    return int(by_epoch[epoch]) if by_epoch else 1
 
 
 def falling(iteration: float, iterations: float, final_share: float) -> float:

@@ -85,7 +85,8 @@ def prepare_batches(
         heads = read_head_policy(config.head_params, index, layout.head_classes, config.faithful)
     recipe, most_boxes = augmentation.recipe, augmentation.most_boxes
     planner = Planner(index, images.sizes, recipe, *size, seed=config.seed, heads=heads, most_boxes=most_boxes)
-    arranged = training_order(config, index, max(layout.strides), always_shuffled=rules.always_shuffled)
+    always, repeats = rules.always_shuffled, rules.ingredients.repeats
+    arranged = training_order(config, index, max(layout.strides), always_shuffled=always, repeats=repeats)
     if on_gpu:
         pixels = device_pixels(images, device, max(workers_of(config), 1), config.jpeg_decoder, say)
         format_ = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
@@ -142,7 +143,7 @@ class TrainingOrder:
 
 
 def training_order(
-    config: TrainConfig, index: ImageIndex, stride: int, *, always_shuffled: bool = False
+    config: TrainConfig, index: ImageIndex, stride: int, *, always_shuffled: bool = False, repeats: int | None = None
 ) -> TrainingOrder:
     """A data set smaller than a batch is one batch.
 
@@ -160,6 +161,7 @@ def training_order(
         shuffle=shuffle and not config.rect,
         shuffle_batches=shuffle and config.rect,
         batch_size=size,
+        repeats=repeats or 1,
         multiple=multiple,
         rank=rank(),
         world=world(),

@@ -1,9 +1,10 @@
 """The evaluations of a run: on its validation split, by all ranks, as one process that evaluates all batches would."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -12,7 +13,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator
 from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.detect.predictor import to_validate
-from yolofast.image_index import ImageIndex
+from yolofast.image_index import ImageIndex, Ints
 from yolofast.loader.validation_batches import ValidationBatches, validation_batches
 from yolofast.loss.criterion import Criterion
 from yolofast.model.network import Network
@@ -45,6 +46,39 @@ class RunEvaluation:
                 thresholds=to_validate(model, conf=self.rules.conf, iou=self.rules.iou),
             )
         return dataclasses.replace(_joint_result(own, v5_metric=config.v5_metric), epoch=epoch)
+
+
+class Informative:
+    """Late in a run its epochs are made of the images on which it makes the most mistakes, missed boxes and wrong ones.
+
+    They are chosen whenever the share changes, by the average, on all images as they are: in training several are in
+    one picture, and a loss would be theirs together. `chosen` is all that a resumed run has to know.
+    """
+
+    def __init__(self, shares: Sequence[float], mistakes: Callable[[], Ints]) -> None:
+        """`mistakes` [N, 3]: the worst images first, as `ImageFaults.per_image`."""
+        self._shares, self._mistakes = shares, mistakes
+        self.chosen: Ints | None = None
+        """In the order of the split; None: all."""
+
+    @staticmethod
+    def of(
+        rules: Rules, precision: Precision, index: ImageIndex, model: Network, average: Callable[[], Network],
+        opened: Callable[[OpenStore], None],
+    ) -> "Informative | None":  # fmt: skip
+        if (course := rules.ingredients.informative) is None:
+            return None
+        batches = validation_of(rules.config, index, model, rules.evaluation_shape, opened)
+        evaluation = RunEvaluation(rules, precision, index, batches)
+        return Informative(rules.by_epoch(course), lambda: evaluation.of_all_ranks(average(), 0).faults.per_image())
+
+    def start_epoch(self, epoch: int) -> None:
+        share = self._shares[epoch]
+        if share == 1:
+            self.chosen = None
+        elif self.chosen is None or share != self._shares[max(epoch - 1, 0)]:
+            worst = self._mistakes()[:, 0]
+            self.chosen = np.sort(worst[: max(round(share * len(worst)), 1)])
 
 
 def _batch_size(config: TrainConfig) -> int:

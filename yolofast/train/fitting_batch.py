@@ -165,11 +165,12 @@ def _own_part(config: TrainConfig, data: Data, device: torch.device, most: int) 
         available -= sum(p.numel() * p.element_size() for p in model.parameters())
     # As a mosaic of the fuller images has.
     boxes = bucketed(int(np.quantile(np.diff(data.train.starts), 0.95)) * _IMAGES_OF_A_MOSAIC) * _joined(config)
-    memory_of = _memory_of(config, step, rules.largest_input, boxes)
+    several = rules.ingredients.update_batches is not None
+    memory_of = _memory_of(config, step, rules.largest_input, boxes, adds_up=several)
     return largest_batch(memory_of, available, multiple=_joined(config), most=most) or 0
 
 
-def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], boxes: int) -> MemoryOf:
+def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], boxes: int, *, adds_up: bool) -> MemoryOf:
     device = step.precision.device
     requested = compile_request(config.gear).gear
     as_graph = gear_of_ranks(requested, device, lambda text: None, sync_bn=config.sync_bn) in ("auto", "graph")
@@ -180,7 +181,7 @@ def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], box
         made = _batch(batch // _joined(config), shape, boxes, step)
         gear = GraphGear(step) if as_graph else EagerGear(step)
         kinds = [StepKind(sums=False, updates=True)]
-        if round(NOMINAL_BATCH / (batch * world())) > 1:  # gradients of small batches are summed up, after a while
+        if adds_up or round(NOMINAL_BATCH / (batch * world())) > 1:  # gradients of small batches, after a while
             kinds += [StepKind(sums=True, updates=False), StepKind(sums=True, updates=True)]
         for kind in kinds:
             gear.run(made, kind)

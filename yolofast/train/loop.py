@@ -84,7 +84,8 @@ def turn(
     settings = run.schedule.at(epoch, number)
     rates = [lr * lr_factor for lr in settings.lr]
     run.step.optimizer.set(rates, settings.momentum)
-    kind = StepKind(settings.accumulate > 1, iteration % settings.accumulate == 0)
+    updates = settings.updates(iteration, number, len(run.batches))
+    kind = StepKind(settings.accumulate > 1, updates, settings.averaged)
     sampler.mark(TO_DEVICE)
     moved = run.step.on_device(batch)
     sampler.mark(AUGMENT)
@@ -184,12 +185,13 @@ class Trainer:
             self.pictures.epoch_over()
 
     def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
+        start = time.perf_counter()
         self.run.start_epoch(epoch)
         if self._config.reduce_batch:
             wait_for_all()  # so that an epoch which one rank calls off is the one that all are in
         self._step.losses.reset()
         guard.start_epoch()
-        start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self._step.precision.device))
+        images, wait = 0, DataWait(clock_for(self._step.precision.device))
         settings, batches = self.run.schedule.at(epoch, 0), len(self.run.batches)
         self._late_losses.forget()
         record = None

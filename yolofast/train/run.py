@@ -1,5 +1,6 @@
 """From settings to a run ready to go: data, model, loss, optimizer, loaders, gear."""
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,7 @@ from yolofast.structures import QUAD_IMAGES, Batch
 from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, fit_biases, prepare_batches, read_data
 from yolofast.train.distributed.averaged_step import distribute, synchronise_batch_norm
 from yolofast.train.distributed.join import device_of_rank, in_turn
-from yolofast.train.evaluation import RunEvaluation, measure_again, validation_of
+from yolofast.train.evaluation import Informative, RunEvaluation, measure_again, validation_of
 from yolofast.train.families.family import Losses, Resize, Rules, family_of, rules_of
 from yolofast.train.finetune.folded_weights import has_folded_batch_norm, unfold_batch_norm
 from yolofast.train.finetune.freeze_plan import PlannedSchedule, frozen_at_random, plan_of, planned
@@ -78,6 +79,7 @@ class Run:
     resize: Resize | None = None
     """None: all batches have the size trained at."""
     weighting: ImageWeighting | None = None
+    informative: Informative | None = None
     makes_batches_here: bool = False
     """Whether asking for a batch is making it, rather than waiting for it."""
 
@@ -135,11 +137,17 @@ class Run:
         self.step.criterion = self.losses.training(epoch)
         if self.weighting is not None:
             self.batches.order = self.weighting.weighted(self.batches.order)
+        if self.informative is not None:
+            self.informative.start_epoch(epoch)
+            self.batches.order = dataclasses.replace(self.batches.order, among=self.informative.chosen)
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to know besides the models and the step."""
         maps = [] if self.weighting is None else self.weighting.maps.tolist()
-        return {"losses": self.losses.state_dict(), "class_maps": maps, "phases": self.phases.state_dict()}
+        known = {"losses": self.losses.state_dict(), "class_maps": maps, "phases": self.phases.state_dict()}
+        if self.informative is None or self.informative.chosen is None:
+            return known
+        return {**known, "chosen_images": self.informative.chosen.tolist()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Before that of the step, whose optimizer is grouped by phase."""
@@ -151,6 +159,10 @@ class Run:
             if maps.shape != self.weighting.maps.shape:
                 raise ValueError(f"scores of {maps.size} classes")
             self.weighting.maps = maps
+        if self.informative is not None and "chosen_images" in state:
+            self.informative.chosen = chosen = np.array(state["chosen_images"], np.int64)
+            if chosen.ndim != 1 or not len(chosen) or chosen.min() < 0 or chosen.max() >= len(self.data.train):
+                raise ValueError("chosen images that are not there")
 
     def settle(self, epoch: int) -> None:
         """After the last epoch, where a recipe wants the average's statistics measured again."""
@@ -162,9 +174,7 @@ class Run:
             measure_again(average, (self.model.inputs.as_input(self.step.on_device(one).images) for one in batches))
 
     def evaluate(self, epoch: int) -> Evaluated:
-        average = self.step.ema.model
-        assert isinstance(average, Network)
-        found = self.evaluation.of_all_ranks(average, epoch, self.losses.validation(epoch))
+        found = self.evaluation.of_all_ranks(_average(self.step), epoch, self.losses.validation(epoch))
         if self.weighting is not None:
             self.weighting.learn(found.metrics)
         return found
@@ -219,6 +229,7 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
         pixels=pixels,
         resize=rules.resize(len(batches)),
         weighting=ImageWeighting(data.train) if config.image_weights else None,
+        informative=Informative.of(rules, precision, data.train, model, lambda: _average(step), pixels.add),
         makes_batches_here=isinstance(batches, WorkerLoader) and not batches.ahead,
     )
 
@@ -258,6 +269,12 @@ def _device(config: TrainConfig, precision: Precision) -> str:
         return f"{world()} × {name}" if world() > 1 else name
     cpu = f"CPU, {torch.get_num_threads()} of its threads"
     return cpu if config.on_cpu else f"no GPU can be used, so the {cpu}"
+
+
+def _average(step: TrainStep) -> Network:
+    """What is evaluated."""
+    assert isinstance(step.ema.model, Network)
+    return step.ema.model
 
 
 def prepare_step(rules: Rules, model: Network, precision: Precision) -> tuple[Losses, TrainStep]:

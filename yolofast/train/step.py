@@ -96,6 +96,8 @@ class StepKind(NamedTuple):
     sums: bool
     """Gradients are added to those of other batches; otherwise each batch makes an update of its own."""
     updates: bool
+    averaged: int = 1
+    """What the gradient of each batch is divided by."""
 
 
 LossOf = Callable[[Tensor, Targets], LossTerms]
@@ -177,7 +179,8 @@ class TrainStep:
         exchange = self.exchange if kind.updates else None  # gradients that are added up wait with it
         if exchange is not None:
             exchange.begin()
-        self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+        loss = terms.total if kind.averaged == 1 else terms.total / kind.averaged
+        self.loss_scale.scaled(loss).backward()  # type: ignore[no-untyped-call]
         if exchange is not None:
             exchange.finish()
         mark(REST)

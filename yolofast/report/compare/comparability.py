@@ -197,13 +197,14 @@ def _heads(run: ComparedRun) -> str:
     return UNKNOWN if number is None else "one" if number in (0, 1) else str(number)
 
 
+EVALUATED_SIZES = "evaluated at different sizes"
 _IMAGES, _MOVES = "so their accuracies are not of the same images", "which moves mAP"
 _EVALUATED: tuple[tuple[str, Value, str], ...] = (
     ("different validation sets", _data, _IMAGES),
     ("different numbers of validation images", lambda run: run.validated[0], _IMAGES),
     ("different numbers of validation boxes", lambda run: run.validated[1], _IMAGES),
     ("different numbers of classes", lambda run: len(run.classes) or None, "so mAP is a mean over different things"),
-    ("evaluated at different sizes", _evaluated_size, _MOVES),
+    (EVALUATED_SIZES, _evaluated_size, _MOVES),
     *((f"evaluated with different {key}", _setting(key), _MOVES) for key in _EVALUATION),
 )
 _LOSSES: tuple[tuple[str, Value, str], ...] = (

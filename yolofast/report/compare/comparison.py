@@ -16,6 +16,7 @@ from yolofast.report.compare.figures import HOURS, ComparedClass, ComparedRow, p
 from yolofast.report.compare.kinds import Group, KindCurves, count_once, curves_of, group_runs
 from yolofast.report.compare.money import AtTheSameTime, Cost, at_the_same_time, costs
 from yolofast.report.compare.overtaking import AtEpochs, Overtaking, Stability, at_epochs, overtakings, stability
+from yolofast.report.compare.questions import answers
 from yolofast.report.compare.uses import UseAdvice, advise
 from yolofast.runs.tracking import as_values
 
@@ -81,7 +82,7 @@ def compare(runs: Sequence[ComparedRun], request: CompareRequest) -> Comparison:
     curves = tuple(curve for curve in map(curves_of, groups) if len(curve.epoch))
     summary = tuple(summarise(groups, request.price, undecided))
     same_time = tuple(at_the_same_time(curves, same_clock))
-    uses = advise([group.name for group in groups], summary, same_time) if len(groups) > 1 else []
+    uses = [*advise([group.name for group in groups], summary, same_time), *answers(groups)] if len(groups) > 1 else []
     lost = {group.name for group in groups if any(run.lost for run in group.runs)}
     return Comparison(
         request=request,

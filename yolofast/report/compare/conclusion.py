@@ -1,7 +1,7 @@
 """What may be concluded from a comparison: a test where runs were repeated, a caution where they were not."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ IDENTICAL = "the same"
 def no_one_wins(groups: Sequence[Group]) -> dict[str, str]:
     """Rows of the summary -> why their values decide nothing."""
     reasons = without_winner([run for group in groups for run in group.runs])
-    if any(_not_as_far(groups[0], other) for other in groups[1:]):
+    if any(unfinished(groups[0], other) for other in groups[1:]):
         reasons = dict.fromkeys((*accuracies(), TRAIN_LOSS, VAL_LOSS, HOURS), "not finished") | reasons
     return reasons
 
@@ -32,10 +32,10 @@ def obstacle(first: Group, other: Group) -> str:
     if reasons := accuracies_differ([*first.runs, *other.runs]):
         advice = "Evaluate both on the same images in the same way: `yolofast val --weights …/best.pt`"
         return f"{other.name} and {first.name} were evaluated differently ({', '.join(reasons)}). {advice}"
-    return _not_as_far(first, other)
+    return unfinished(first, other)
 
 
-def _not_as_far(first: Group, other: Group) -> str:
+def unfinished(first: Group, other: Group) -> str:
     """Two that are not finished, but stopped at the same place of the same plan, are equally far."""
     early = [group for group in (first, other) if group.runs[0].unfinished]
     if not early or len({(int(run.epoch[-1]), run.number("epochs")) for run in (*first.runs, *other.runs)}) == 1:
@@ -62,20 +62,22 @@ class Conclusion:
 def conclude(groups: Sequence[Group], last: int) -> list[Conclusion]:
     """By mAP50-95, or mAP50 where that is all there is; motion models by their first metric."""
     measure = next((one for one in (MAP, MAP50, *MOTION) if any(_values(group, one) for group in groups)), MAP50)
-    tests = _tests(groups, measure)
+    tests = compared_kinds(groups, measure, obstacle)
     return [_conclusion(groups[0], other, measure, tests.get(other.name), len(tests), last) for other in groups[1:]]
 
 
 def within_chance(groups: Sequence[Group], measure: str) -> set[str]:
     """Kinds that a test does not tell from the first."""
-    return {name for name, (_, p) in _tests(groups, measure).items() if p > SURE}
+    return {name for name, (_, p) in compared_kinds(groups, measure, obstacle).items() if p > SURE}
 
 
-def _tests(groups: Sequence[Group], measure: str) -> dict[str, tuple[Test, float]]:
+def compared_kinds(
+    groups: Sequence[Group], measure: str, stands_between: Callable[[Group, Group], str]
+) -> dict[str, tuple[Test, float]]:
     """Of those that can be judged and were repeated. p is adjusted for their number, and the interval widened as much:
     it excludes 0 where p decides, and nowhere else."""
     first, one = groups[0], _values(groups[0], measure)
-    others = {group.name: _values(group, measure) for group in groups[1:] if not obstacle(first, group)}
+    others = {group.name: _values(group, measure) for group in groups[1:] if not stands_between(first, group)}
     known = {name: test for name, two in others.items() if (test := welch(one, two)) is not None}
     raised = holm([test.p for test in known.values()])
     adjusted = {}

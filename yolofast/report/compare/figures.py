@@ -124,7 +124,7 @@ def figures(price: float | None) -> list[Figure]:
         Figure("it/s", HIGHER, lambda run: _or_nan(run.timing.iterations_per_second), 2),
         Figure(SPEED.title, HIGHER, images_per_second, 1),
         Figure(GPU_BUSY, HIGHER, lambda run: 100 * _or_nan(None if run.profile is None else run.profile.gpu_busy), 1),
-        Figure("wait for data, %", LOWER, _wait, 1),
+        Figure("wait for data, %", LOWER, wait_for_data, 1),
         # 0 is that of a run on the CPU
         Figure("GPU memory, GiB", LOWER, lambda run: np.nanmax(run.column("memory"), initial=0) or math.nan, 2),
         Figure(
@@ -191,8 +191,8 @@ def images_per_second(run: ComparedRun) -> float:
     return _or_nan(run.timing.iterations_per_second) * _or_nan(run.batch)
 
 
-def _wait(run: ComparedRun) -> float:
-    """Over the whole run: a long epoch counts for more than a short one."""
+def wait_for_data(run: ComparedRun) -> float:
+    """In percent, over the whole run: a long epoch counts for more than a short one."""
     share = run.column(WAIT.name)
     length = np.ones(len(share)) if run.timing.seconds is None else np.diff(run.timing.seconds, prepend=0.0)
     known = np.isfinite(share) & (length > 0)

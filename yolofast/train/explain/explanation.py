@@ -95,7 +95,8 @@ def explain(config: TrainConfig, say: Say, own: PlanSpec | None = None, past: Ru
         before = rules_of(dataclasses.replace(config, epochs=past.planned), hyp, model).augmentation
         closed_before = mosaic_is_closed(before.close_mosaic_from, past.epochs - 1)
     plan, stride = plan_of(config, model, own), max(model.layout.strides)
-    order = training_order(config, data.train, stride, always_shuffled=rules.always_shuffled).order
+    always, repeats = rules.always_shuffled, rules.ingredients.repeats
+    order = training_order(config, data.train, stride, always_shuffled=always, repeats=repeats).order
     sizes = [len(batch.images) for batch in order.batches(0)]
     schedule = planned(rules.schedule(len(order)), plan)
     augmentation = rules.augmentation
@@ -210,7 +211,7 @@ def _updates(
 ) -> int:
     """Batches after which weights move, as the training loop counts them."""
     start = epoch * per_epoch
-    if first.accumulate == last.accumulate:  # it only ever grows
+    if first.accumulate == last.accumulate and first.averaged == 1:  # it only ever grows
         every = first.accumulate
         return -(-(start + batches) // every) - -(-start // every)
-    return sum((start + batch) % schedule.at(epoch, batch).accumulate == 0 for batch in range(batches))
+    return sum(schedule.at(epoch, batch).updates(start + batch, batch, per_epoch) for batch in range(batches))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from yolofast.augment.recipe import Recipe
 from yolofast.checkpoint.read import read_weights
-from yolofast.config.ingredients import Ingredients
+from yolofast.config.ingredients import Course, Ingredients, by_epoch
 from yolofast.config.resumed import check_same_hyp
 from yolofast.config.train import TrainConfig
 from yolofast.extensions import FAMILIES, found
@@ -139,6 +139,10 @@ class Rules(ABC):
     """What would close mosaics."""
     ingredients = Ingredients()
     """What no published recipe has."""
+
+    def by_epoch(self, course: Course | None) -> tuple[float, ...]:
+        """Its values; none without a course."""
+        return () if course is None else by_epoch(course, self.config.epochs)
 
     @property
     @abstractmethod

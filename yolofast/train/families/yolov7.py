@@ -6,7 +6,6 @@ from typing import Any
 
 from yolofast.augment.recipe import Recipe
 from yolofast.config.hyp import changed_hyp, ingredients_of, source_of
-from yolofast.config.ingredients import by_epoch
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import read_yolox_recipe
 from yolofast.detect.networks import with_whole_strides
@@ -64,6 +63,8 @@ class YoloV7Rules(Rules):
         self.config, self.hyp, self._model = config, dict(hyp), model
         self.iou = 0.6 if config.faithful else 0.65
         self.ingredients = ingredients_of(self.hyp)
+        if config.rect or config.image_weights:
+            self.ingredients.check_beside(rect=config.rect)
         self.average_decay = self.hyp.get("ema_decay", YOLOV7_DECAY)
         self.average_ramp = self.ingredients.ema_ramp or RAMP
         if config.multi_scale and self.ingredients.sizes:
@@ -82,8 +83,7 @@ class YoloV7Rules(Rules):
             borrowed = read_yolox_recipe(config.recipe or "yolox-s", config.recipe_values)
             recipe = Recipe.yolox(**borrowed.augmentation())
         close = config.epochs - config.close_mosaic if config.close_mosaic else None
-        strength = self.ingredients.strength
-        strengths = () if strength is None else by_epoch(strength, config.epochs)
+        strengths = self.by_epoch(self.ingredients.strength)
         return Augmentation(recipe=recipe, height=size, width=size, close_mosaic_from=close, strengths=strengths)
 
     @property
@@ -134,6 +134,7 @@ class YoloV7Rules(Rules):
             nominal_batch=self._nominal_batch,
             least_warmup=1000 if config.faithful else min(1000, config.epochs * batches // 5),
             warmup_iterations=self.ingredients.warmup_iterations,
+            update_batches=self.by_epoch(self.ingredients.update_batches),
         )
 
     def average(self) -> ModelEma:
@@ -144,7 +145,7 @@ class YoloV7Rules(Rules):
     def resize(self, batches: int) -> Resize | None:
         as_input, sizes = self._model.inputs.as_input, self.ingredients.sizes
         if sizes is not None:
-            return GrowingScale(by_epoch(sizes, self.config.epochs), self._stride, as_input)
+            return GrowingScale(self.by_epoch(sizes), self._stride, as_input)
         if not self.config.multi_scale:
             return None
         return MultiScale(

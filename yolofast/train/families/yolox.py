@@ -13,7 +13,7 @@ from typing import Any
 from yolofast.augment.recipe import Recipe
 from yolofast.checkpoint.read import read_weights
 from yolofast.config.hyp import source_of
-from yolofast.config.ingredients import INGREDIENTS, by_epoch
+from yolofast.config.ingredients import INGREDIENTS
 from yolofast.config.resumed import check_same_recipe
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import ENDS, YoloXRecipe, changed_values, read_yolox_recipe, shape_in_form
@@ -78,6 +78,8 @@ class YoloXRules(Rules):
     def __init__(self, config: TrainConfig, model: YoloX) -> None:
         self.config, self._model, self.recipe = config, model, recipe_of(config, model)
         self.ingredients = self.recipe
+        if config.rect or config.image_weights:
+            self.recipe.check_beside(rect=config.rect)
         unused = INGREDIENTS.keys() - self.recipe.used.keys()
         self.hyp = {key: value for key, value in dataclasses.asdict(self.recipe).items() if key not in unused}
         if self.recipe.average_last and not self.recipe.ema:
@@ -99,11 +101,11 @@ class YoloXRules(Rules):
 
     @property
     def augmentation(self) -> Augmentation:
-        (height, width), strength = self.recipe.input_size, self.recipe.strength
+        height, width = self.recipe.input_size
         return Augmentation(
             recipe=Recipe.yolox(**self.recipe.augmentation()), height=height, width=width,
             close_mosaic_from=self.recipe.closes_at, most_boxes=self.recipe.max_labels,
-            strengths=() if strength is None else by_epoch(strength, self.config.epochs),
+            strengths=self.by_epoch(self.recipe.strength),
         )  # fmt: skip
 
     @property
@@ -133,7 +135,10 @@ class YoloXRules(Rules):
 
     def schedule(self, batches: int) -> YoloXSchedule:
         one_cycle = self.config.lr_schedule == "one_cycle"
-        return YoloXSchedule(**self.recipe.schedule(batches, self.config.batch_size), one_cycle=one_cycle)
+        return YoloXSchedule(
+            **self.recipe.schedule(batches, self.config.batch_size), one_cycle=one_cycle,
+            update_batches=self.by_epoch(self.recipe.update_batches),
+        )  # fmt: skip
 
     def average(self) -> ModelEma:
         if not self.recipe.ema:
@@ -145,7 +150,7 @@ class YoloXRules(Rules):
     def resize(self, batches: int) -> Resize | None:
         as_input, sizes = self._model.inputs.as_input, self.recipe.sizes
         if sizes is not None:
-            return GrowingScale(by_epoch(sizes, self.config.epochs), max(self._model.layout.strides), as_input)
+            return GrowingScale(self.by_epoch(sizes), max(self._model.layout.strides), as_input)
         if not self.recipe.multi_scale:
             return None
         height, width = self.recipe.input_size
