@@ -41,8 +41,8 @@ def _run(where: str, args: argparse.Namespace, look: Callable[[argparse.Namespac
 def _kept_for_good() -> Iterator[None]:
     """What a program imports first stays: nobody looks for garbage in it, now or later.
 
-    Importing makes three hundred thousand objects. Looking through them again and again took a fifth of the processor's time of all
-    imports, and would take a tenth of a second before each capture of a graph, for which torch collects garbage.
+    Importing makes three hundred thousand objects. Looking through them again and again took a fifth of the processor's
+    time of all imports, and takes a tenth of a second each time later, such as before a graph is captured.
     """
     if "torch" in sys.modules or not gc.isenabled():  # then we are a part of a larger program
         yield

@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     summary = summary_of(progress.rows, progress.best_epoch, time.monotonic() - started)
     trainer.recorder.summary(summary)
     leave_report(folder, trainer.best_found, run.data.val.names, display.say)
+    with display.doing("drawing") if run.config.plots else nullcontext():
+        trainer.pictures.finish()
     trainer.recorder.close(complete=True)
     commands = _commands(run, progress, folder / FILES.weights)
     best_is_saved = progress.saved_epoch == progress.best_epoch

@@ -163,6 +163,7 @@ class Trainer:
             self._interrupts.check()  # the epoch's batches have just been let go of, with destructors of theirs
             last = epoch + 1 == self._config.epochs or self._out_of_steps(epoch + 1)
             if last:
+                self.pictures.end_is_near()
                 self.run.settle(epoch)
             if not self._config.notest or last:
                 with self.display.doing("evaluating"):

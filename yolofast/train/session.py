@@ -159,6 +159,7 @@ def _lead(
             trainer.gear.close()
         run.close()
         if trainer is not None:
+            trainer.pictures.close()
             trainer.recorder.close()
     return folder, None
 
@@ -238,7 +239,10 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, course: Course, 
     end = min(config.epochs, config.until_epoch or config.epochs)
     gear = gear_of(run, max(end - progress.epoch, 0) * len(run.batches), display.say)
     recorder = NoRecorder() if folder is None else _recorder(run, folder, progress, display)
-    pictures = RunPictures(folder if config.plots else None, run.data.val.names, run.model.inputs, display.say)
+    pictures = RunPictures(
+        folder if config.plots else None, run.data.val.names, run.model.inputs, display.say,
+        apart=run.step.precision.device.type == "cuda",
+    )  # fmt: skip
     return Trainer(
         run=run,
         gear=gear,

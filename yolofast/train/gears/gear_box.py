@@ -2,8 +2,8 @@
 
 Capturing takes a few steps' time, compiling minutes. Where the project's own kernels compute the step (`fused/`), the
 captured step is the fastest there is: nothing is compiled unless it is asked for. Few graphs do: a batch with fewer
-boxes than one was captured for runs in that, unless such batches come often. Other steps start in the gear that needs no
-compiling, while another process compiles (`compile_ahead.py`). They shift up when that is done, if what is left of
+boxes than one was captured for runs in that, unless such batches come often. Other steps start in the gear that needs
+no compiling, while another process compiles (`compile_ahead.py`). They shift up when that is done, if what is left of
 the run makes it worth while. The profiler has no training to continue meanwhile: for it the box settles at once.
 """
 
