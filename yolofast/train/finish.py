@@ -1,4 +1,7 @@
-"""The end of a run: its best weights made ready, its last pictures and records, and what to type next."""
+"""The end of a run: its best weights made ready, its last pictures and records, and what to type next.
+
+What only the end needs is imported then, unless a thread has done so while a GPU trained (`FOR_THE_END` in `loop.py`).
+"""
 
 import shlex
 import time
@@ -11,8 +14,6 @@ from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import ImageDetector
 from yolofast.ranks import world
-from yolofast.report.run.evaluation_files import save_samples
-from yolofast.report.run.run_page import leave_report
 from yolofast.runs.divergence import lost_rows
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50
 from yolofast.runs.reader import RunFolder
@@ -44,7 +45,7 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
                 trainer.pictures.attempt("what the best weights see", lambda: _draw_best(run, trainer, best))
     summary = summary_of(progress.rows, progress.best_epoch, time.monotonic() - started)
     trainer.recorder.summary(summary)
-    leave_report(folder, trainer.best_found, run.data.val.names, display.say)
+    _leave_report(run, trainer)
     with display.doing("drawing") if run.config.plots else nullcontext():
         trainer.pictures.finish()
     trainer.recorder.close(complete=True)
@@ -102,7 +103,7 @@ def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
     if run.config.plots and found is not None:
         with display.doing("drawing"):
             _draw_worst(run, trainer, folder, found)
-    leave_report(folder, found, run.data.val.names, display.say)
+    _leave_report(run, trainer)
 
 
 def nothing_left(config: TrainConfig, folder: Path) -> str:
@@ -127,7 +128,15 @@ def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     trainer.pictures.predictions(detector, index, telling_confidence(found))
 
 
+def _leave_report(run: Run, trainer: Trainer) -> None:
+    from yolofast.report.run.run_page import leave_report
+
+    leave_report(trainer.recorder.folder, trainer.best_found, run.data.val.names, trainer.display.say)
+
+
 def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> None:
+    from yolofast.report.run.evaluation_files import save_samples
+
     trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults, found.epoch))
 
 

@@ -17,6 +17,7 @@ import torch
 from yolofast.checkpoint.save import model_content, save_checkpoint
 from yolofast.config.resumed import saved_config
 from yolofast.detect.accumulator import Evaluated
+from yolofast.files.threads import import_meanwhile
 from yolofast.interrupts import Interrupts
 from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
@@ -39,6 +40,9 @@ from yolofast.train.run import Run
 from yolofast.train.run_pictures import RunPictures
 from yolofast.train.step import StepKind
 from yolofast.train.timing import DataWait, NoSampler, PhaseSampler, clock_for
+
+FOR_THE_END = ("yolofast.report.run.run_page", "scipy.special")
+"""What a run needs after its last epoch, half a second in all."""
 
 
 @dataclass
@@ -121,6 +125,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self._step, self._config = self.run.step, self.run.config
+        self._on_gpu = self._step.precision.device.type == "cuda"
         self._late_losses = LateLosses(self._step.losses)
         self._latest_found: Evaluated | None = None
         self._interrupts = Interrupts()
@@ -172,6 +177,8 @@ class Trainer:
             last = last or self._out_of_patience(epoch + 1)
             self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
+            if len(self.progress.rows) == 1 and self.checkpoints is not None and self._on_gpu:
+                import_meanwhile(*FOR_THE_END)
             self.recorder.epoch(row)
             stopped = course.stops(row)
             course.epoch_ends()

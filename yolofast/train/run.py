@@ -25,7 +25,16 @@ from yolofast.precision import WHY_NOT_OUR_KERNELS, Precision
 from yolofast.ranks import share_counts, world
 from yolofast.store.background import BackgroundCheck
 from yolofast.structures import QUAD_IMAGES, Batch
-from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, fit_biases, prepare_batches, read_data
+from yolofast.train.data import (
+    Data,
+    ImageWeighting,
+    Say,
+    fit_anchors,
+    fit_biases,
+    gpu_makes_batches,
+    prepare_batches,
+    read_data,
+)
 from yolofast.train.distributed.averaged_step import distribute, synchronise_batch_norm
 from yolofast.train.distributed.join import device_of_rank, in_turn
 from yolofast.train.evaluation import RunEvaluation, measure_again, validation_of
@@ -34,6 +43,7 @@ from yolofast.train.finetune.folded_weights import has_folded_batch_norm, unfold
 from yolofast.train.finetune.freeze_plan import PlannedSchedule, frozen_at_random, plan_of, planned
 from yolofast.train.finetune.phased_training import PhasedTraining
 from yolofast.train.finetune.plan_file import PlanSpec
+from yolofast.train.gears.waking import wake
 from yolofast.train.step import TrainStep
 
 _PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
@@ -174,6 +184,8 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     """A run that is not `fresh` has a state to be loaded: nothing is fitted for it. It may have a `plan` of its own."""
     device = device_of_rank(config.device)
     precision = Precision.choose(config.precision, device)
+    if gpu_makes_batches(config, device):  # otherwise processes are forked, which nothing must be under way for
+        wake(precision)
     hyp = hyp_of(config)
     share_counts(not config.faithful)
     data = in_turn(lambda: read_data(config, say))
