@@ -88,10 +88,10 @@ def test_until_the_first_update_nothing_is_imported_that_it_does_not_need(tmp_pa
     assert "\nthere: []\n" in said
 
 
-@pytest.mark.parametrize(("first", "kept"), [("", "True"), ("import torch;", "False")])
+@pytest.mark.parametrize(("first", "kept"), [("", "True"), ("import torch; ", "False")])
 def test_what_a_program_imports_first_is_not_searched_for_garbage(first, kept):
     """Where torch is there already, it is a part of a larger program, whose garbage is its own."""
-    code = f"{first} import argparse, gc; from yolofast.exit_codes import run_command; gc.collect()\n"
+    code = f"{first}import argparse, gc; from yolofast.exit_codes import run_command; gc.collect()\n"
     code += "run_command('builtins:id', argparse.Namespace()); print(gc.get_freeze_count() > 1000, gc.isenabled())"
     assert in_new_python(code) == f"{kept} True\n"
 
