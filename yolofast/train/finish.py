@@ -1,6 +1,6 @@
 """The end of a run: its best weights made ready, its last pictures and records, and what to type next.
 
-What only the end needs is imported then, unless a thread has done so while a GPU trained (`FOR_THE_END` in `loop.py`).
+What only the end needs is imported then, unless a thread has done so while a GPU trained.
 """
 
 import shlex
@@ -13,6 +13,7 @@ from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import ImageDetector
+from yolofast.files.threads import import_meanwhile
 from yolofast.ranks import world
 from yolofast.runs.divergence import lost_rows
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50
@@ -26,7 +27,15 @@ from yolofast.train.run import Run
 from yolofast.train.run_pictures import telling_confidence
 from yolofast.words import clock, counted, own_command
 
+_NEEDED = ("yolofast.report.run.run_page", "scipy.special")
+"""Half a second in all."""
 _WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.predictions)
+
+
+def import_for_the_end(run: Run) -> None:
+    """While a GPU trains; on the CPU training would wait for it."""
+    if run.step.precision.device.type == "cuda":
+        import_meanwhile(*_NEEDED)
 
 
 def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:

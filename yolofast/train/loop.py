@@ -17,7 +17,6 @@ import torch
 from yolofast.checkpoint.save import model_content, save_checkpoint
 from yolofast.config.resumed import saved_config
 from yolofast.detect.accumulator import Evaluated
-from yolofast.files.threads import import_meanwhile
 from yolofast.interrupts import Interrupts
 from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
@@ -40,9 +39,6 @@ from yolofast.train.run import Run
 from yolofast.train.run_pictures import RunPictures
 from yolofast.train.step import StepKind
 from yolofast.train.timing import DataWait, NoSampler, PhaseSampler, clock_for
-
-FOR_THE_END = ("yolofast.report.run.run_page", "scipy.special")
-"""What a run needs after its last epoch, half a second in all."""
 
 
 @dataclass
@@ -120,12 +116,13 @@ class Trainer:
     sampler: PhaseSampler = field(default_factory=NoSampler)
     """Times some of the steps by phase (`--profile-every`)."""
     course: Course = field(default_factory=Course)
+    meanwhile: Callable[[], object] = lambda: None
+    """Begins after the first epoch what the end of the run needs, while the device is busy."""
     best_found: Evaluated | None = None
     """The evaluation of the weights in `best.pt`, or to be written there, if this process has made it."""
 
     def __post_init__(self) -> None:
         self._step, self._config = self.run.step, self.run.config
-        self._on_gpu = self._step.precision.device.type == "cuda"
         self._late_losses = LateLosses(self._step.losses)
         self._latest_found: Evaluated | None = None
         self._interrupts = Interrupts()
@@ -150,7 +147,7 @@ class Trainer:
             self.checkpoints.check_room(self._step.tensors())
         guard = NanGuard(self._step, self.progress.lr_factor, self.run.rules.lower_rate)
         course, config = self.course, self._config
-        stopped = course.pauses(config, self.progress.epoch)
+        first, stopped = self.progress.epoch, course.pauses(config, self.progress.epoch)
         while self.progress.epoch < config.epochs and not stopped and not self._should_stop():
             epoch = self.progress.epoch
             course.epoch_begins()
@@ -177,8 +174,8 @@ class Trainer:
             last = last or self._out_of_patience(epoch + 1)
             self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
-            if len(self.progress.rows) == 1 and self.checkpoints is not None and self._on_gpu:
-                import_meanwhile(*FOR_THE_END)
+            if epoch == first:
+                self.meanwhile()
             self.recorder.epoch(row)
             stopped = course.stops(row)
             course.epoch_ends()

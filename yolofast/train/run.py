@@ -15,8 +15,6 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.changes import SplitRecord, record_of
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.networks import Start, check_number_of_heads, starting_network
-from yolofast.loader.device_loader import DeviceLoader
-from yolofast.loader.quad import QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.network import Network
 from yolofast.model.summary import network_name
@@ -26,6 +24,7 @@ from yolofast.ranks import share_counts, world
 from yolofast.store.background import BackgroundCheck
 from yolofast.structures import QUAD_IMAGES, Batch
 from yolofast.train.data import (
+    Batches,
     Data,
     ImageWeighting,
     Say,
@@ -78,7 +77,7 @@ class Run:
     model: Network
     step: TrainStep
     losses: Losses
-    batches: WorkerLoader | DeviceLoader | QuadOnDevice
+    batches: Batches
     schedule: PlannedSchedule
     phases: PhasedTraining
     evaluation: RunEvaluation

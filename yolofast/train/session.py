@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from yolofast.train.finish import (
     end_interrupted,
     end_paused,
     finish_run,
+    import_for_the_end,
     mark_stopped,
     nothing_left,
     report_so_far,
@@ -252,6 +254,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, course: Course, 
         progress=progress,
         pictures=pictures,
         course=course,
+        meanwhile=(lambda: None) if folder is None else partial(import_for_the_end, run),
         batch_record=None if folder is None else BatchRecord(run.step, len(run.batches), folder, progress.epoch),
         sampler=recorded_phases(run, gear, folder, progress.epoch),
     )
