@@ -1,10 +1,12 @@
 """How a command is run and ends: its exit code, and one message for a mistake of the user."""
 
 import argparse
+import ctypes
 import errno
 import gc
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -16,6 +18,7 @@ from yolofast.terminal.escaping import escaped_output
 EXIT_OK, EXIT_BAD_INPUT = 0, 2
 EXIT_PAUSED = 75
 """EX_TEMPFAIL of sysexits.h: the same command with `--resume` continues."""
+_TRAINS = "yolofast.commands.train:run"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_MEMORY = "memory ran out: {}\n  fix: end other programs, or lower --batch-size, --img or --workers, or --cache off"
 
@@ -30,6 +33,8 @@ def run_command(
 def _run(where: str, args: argparse.Namespace, look: Callable[[argparse.Namespace], None]) -> int | None:
     look(args)
     _let_threads_sleep()
+    if where == _TRAINS and getattr(args, "device", "") != "cpu":
+        threading.Thread(target=_find_gpus, name="yolofast-driver", daemon=False).start()
     with _kept_for_good():
         command: Callable[[argparse.Namespace], int | None] = found(where)
     interrupts_raise()  # not before: `call` catches them
@@ -53,6 +58,12 @@ def _kept_for_good() -> Iterator[None]:
         gc.freeze()
     finally:
         gc.enable()
+
+
+def _find_gpus() -> None:
+    """The driver looks for them once in a process, for some tenths of a second in which torch can be imported."""
+    with suppress(OSError, AttributeError):  # there is no driver
+        ctypes.CDLL("libcuda.so.1").cuInit(0)
 
 
 def _let_threads_sleep() -> None:

@@ -13,9 +13,11 @@ from yolofast.optim.optimizer import ModelEma, parameter_groups
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch
+from yolofast.train.gears import waking
 from yolofast.train.gears.compiling import compiled_loss_of
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import EagerGear, GraphGear, tried_only, with_padding_slots
+from yolofast.train.gears.kernels_together import compile_kernels_together
 from yolofast.train.step import StepKind, TrainStep
 
 BATCH, SIZE, NC = 8, 128, 20
@@ -119,6 +121,26 @@ def test_one_graph_serves_batches_with_fewer_boxes():
             gear.run(given, ALONE)
     assert box.prepared == 3, "as written with 32 and 64, captured with 64"
     assert_close(graph.tensors(), eager.tensors(), 1e-4)
+
+
+def test_compiling_a_networks_kernels_together_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path))
+    plain, step = make_step("bf16"), make_step("bf16")
+    compile_kernels_together(step, batch(0).images)
+    assert len(list((tmp_path / "compiled").iterdir())) == 1
+    assert all(torch.equal(own, other) for own, other in zip(step.tensors(), plain.tensors(), strict=True))
+    assert_close(run(step, EagerGear(step), [ALONE] * 2), run(plain, EagerGear(plain), [ALONE] * 2), 1e-4)
+
+
+def test_what_wakes_the_gpu_works():
+    """In a run its failures are silent."""
+    precision = make_step("bf16").precision
+    before = torch.cuda.get_rng_state()
+    waking.use_libraries(precision)
+    waking.name_kernels()
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    for thread in waking.wake(precision):
+        thread.join()
 
 
 @pytest.mark.parametrize("sizes", [{2: 3, 4: 5}, {1: 3, 2: 3, 3: 3, 4: 3, 5: 3}])

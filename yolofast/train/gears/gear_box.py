@@ -31,6 +31,7 @@ from yolofast.train.gears.gears import (
     tried_only,
     with_padding_slots,
 )
+from yolofast.train.gears.kernels_together import compile_kernels_together
 from yolofast.train.step import StepKind, TrainStep
 
 WORTH_COMPILING = 300.0
@@ -111,6 +112,8 @@ class GearBox:
         if len(batch.images) != self._images:
             self._run_short(batch, kind)
             return
+        if self.name == "graph" and not self._slots:
+            compile_kernels_together(self.step, batch.images)
         self._slots[padding_slots_of(batch)] += 1
         if self._compiles:
             self._look_after_compiling(batch)
