@@ -40,11 +40,18 @@ def test_all_is_done_and_failures_are_told_by_name(helper, tmp_path):
     failures = helper.failures()
     assert list(failures) == ["folder"] and failures["folder"].startswith("IsADirectoryError: ")
     assert (tmp_path / "a").stat().st_size == len(much) and (tmp_path / "b").read_bytes() == b"y"
-    assert helper.failures() == {}
 
 
 def test_who_has_nothing_to_do_ends(helper):
     assert helper.failures() == {} and helper._process.returncode == 0
+
+
+def test_who_holds_the_pipe_open_keeps_nobody(helper, tmp_path):
+    """As the workers of a loader do, which are forked while a helper is at work."""
+    held = os.dup(helper._process.stdin.fileno())
+    helper.give("first", partial(Path.write_bytes, tmp_path / "a", b""))
+    assert helper.failures() == {} and (tmp_path / "a").exists()
+    os.close(held)
 
 
 def test_one_that_dies_has_done_nothing_of_the_rest(helper, tmp_path):

@@ -19,6 +19,8 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[1]
 _NICENESS = 3
+_END = pickle.dumps(None)
+"""Said in words: processes that were forked meanwhile hold the pipe open when this one closes it."""
 
 
 class Helper:
@@ -47,6 +49,7 @@ class Helper:
 
     def failures(self) -> dict[str, str]:
         """When all is done: what failed, by name, and why. A process that has died has done none of it."""
+        self._sender.submit(self._send, _END)
         self._sender.shutdown()
         assert self._process.stdin is not None and self._process.stdout is not None
         with suppress(OSError):  # it has died
@@ -80,6 +83,8 @@ def _work(modules: Sequence[str]) -> None:
         try:
             work = pickle.load(sys.stdin.buffer)  # from the process that has started this one
         except EOFError:
+            return
+        if work is None:
             return
         why = ""
         try:
