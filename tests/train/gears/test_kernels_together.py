@@ -1,6 +1,7 @@
 """Kernels are compiled for a GPU that is not there: all of them, in threads. None is launched, and nothing learnt."""
 
 import sys
+import threading
 
 import pytest
 import torch
@@ -62,6 +63,17 @@ def test_all_are_compiled_and_none_is_launched(gpu):
     assert type(doubled).run is run
 
 
+def test_threads_with_work_of_their_own_launch_their_kernels(gpu, monkeypatch):
+    launched = []
+    monkeypatch.setattr(type(doubled), "run", lambda kernel, *given, warmup, **named: launched.append(warmup))
+    with launching_nothing():
+        doubled[(1,)](torch.ones(64), 64, BLOCK=32)
+        thread = threading.Thread(target=lambda: doubled[(1,)](torch.ones(64), 64, BLOCK=32))
+        thread.start()
+        thread.join()
+    assert launched == [True, False]
+
+
 def test_a_kernel_that_is_tuned_by_trying_ends_it(gpu):
     tuned = triton.autotune(configs=[triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["n"])(doubled)
     run = triton.runtime.autotuner.Autotuner.run
@@ -72,7 +84,7 @@ def test_a_kernel_that_is_tuned_by_trying_ends_it(gpu):
 
 def test_steps_that_use_no_kernels_need_nothing(monkeypatch):
     monkeypatch.setattr(kernels_together, "launching_nothing", pytest.fail)
-    compile_kernels_together(small_step(), torch.zeros(2, 3, 32, 32))
+    compile_kernels_together(small_step(), torch.zeros(2, 3, 32, 32), tuned=True)
 
 
 def images(height):
@@ -100,11 +112,11 @@ def step_with_kernels(monkeypatch):
 def test_a_network_learns_nothing_and_it_is_done_once(gpu, monkeypatch, tmp_path):
     step, made = step_with_kernels(monkeypatch), []
     before = [tensor.clone() for tensor in step.tensors()]
-    compile_kernels_together(step, images(64))
+    compile_kernels_together(step, images(64), tuned=True)
     assert list((tmp_path / "triton").rglob("norm_act_back_kernel.ptx"))
     monkeypatch.setattr(kernels_together, "forward_and_backward", lambda *given: made.append(1))
     for height, times in ((64, 0), (96, 1), (96, 1)):
-        compile_kernels_together(step, images(height))
+        compile_kernels_together(step, images(height), tuned=True)
         assert len(made) == times
     assert len(list((tmp_path / "cache" / "compiled").iterdir())) == 2
     assert all(torch.equal(own, old) for own, old in zip(step.tensors(), before, strict=True))
@@ -114,5 +126,5 @@ def test_a_network_learns_nothing_and_it_is_done_once(gpu, monkeypatch, tmp_path
 def test_what_fails_is_silent_and_tried_again(monkeypatch, gpu, tmp_path):
     step = step_with_kernels(monkeypatch)
     monkeypatch.setattr(kernels_together, "forward_and_backward", lambda *given: 1 / 0)
-    compile_kernels_together(step, images(64))
+    compile_kernels_together(step, images(64), tuned=True)
     assert not (tmp_path / "cache").exists()

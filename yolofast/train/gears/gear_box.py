@@ -113,7 +113,7 @@ class GearBox:
             self._run_short(batch, kind)
             return
         if self.name == "graph" and not self._slots:
-            compile_kernels_together(self.step, batch.images)
+            compile_kernels_together(self.step, batch.images, tuned=self._worth_tuning(batch))
         self._slots[padding_slots_of(batch)] += 1
         if self._compiles:
             self._look_after_compiling(batch)

@@ -8,6 +8,7 @@ meaning would be an access out of bounds. Files in the cache folder remember for
 
 import hashlib
 import os
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -21,21 +22,24 @@ from torch import Tensor
 from yolofast._version import __version__
 from yolofast.files.atomic_file import user_cache_folder
 from yolofast.files.threads import usable_cores
-from yolofast.train.gears.gears import tried_only
+from yolofast.train.gears.gears import tried_only, tuned_convolutions
 from yolofast.train.step import TrainStep
 
 _KERNELS = Path(__file__).parents[2] / "fused"
 
 
-def compile_kernels_together(step: TrainStep, images: Tensor) -> None:
-    """Before the first step of a run. What fails here is compiled when it is needed, or fails again there."""
+def compile_kernels_together(step: TrainStep, images: Tensor, *, tuned: bool) -> None:
+    """Before the first step of a run. What fails here is compiled when it is needed, or fails again there.
+
+    `tuned` as that step will be: cuDNN keeps the algorithm it has taken first.
+    """
     if not step.uses_kernels:
         return
     done = user_cache_folder() / "compiled" / _key(step, images)
     if done.exists():
         return
     with suppress(Exception):
-        with tried_only(step), launching_nothing():
+        with tried_only(step), tuned_convolutions(tuned), launching_nothing():
             forward_and_backward(step, images)
         done.parent.mkdir(parents=True, exist_ok=True)
         done.touch()
@@ -59,11 +63,13 @@ def launching_nothing() -> Iterator[None]:
     """
     kernels, tuner = import_module("triton.runtime.jit").JITFunction, import_module("triton.runtime.autotuner")
     together = import_module("triton.runtime._async_compile")
-    run, tune = kernels.run, tuner.Autotuner.run
+    run, tune, here = kernels.run, tuner.Autotuner.run, threading.current_thread()
     with ThreadPoolExecutor(usable_cores(), "yolofast-kernels") as pool:
         mode = together.AsyncCompileMode(pool)
 
         def compile_only(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **named: Any) -> Any:
+            if _is_pythons(own := threading.current_thread()) and own is not here:  # it has work of its own
+                return run(kernel, *arguments, grid=grid, warmup=warmup, **named)
             # Backward passes have threads of their own, for which the mode has to be set, too.
             before = together.active_mode.set(mode)
             try:
@@ -77,6 +83,11 @@ def launching_nothing() -> Iterator[None]:
                 yield
         finally:
             kernels.run, tuner.Autotuner.run = run, tune
+
+
+def _is_pythons(thread: threading.Thread) -> bool:
+    """Those of torch, in which backward passes run, are known to Python by such names alone."""
+    return not thread.name.startswith("Dummy-")
 
 
 def _refuse(*given: Any, **named: Any) -> None:
