@@ -138,8 +138,9 @@ class GraphGear:
         probe = self.step.probe
         if key not in self._graphs:
             try:
-                tuned = tuned_convolutions(self._worth_tuning(batch))
-                with tuned, nullcontext() if key.timed else without_probe(self.step):
+                # cuDNN takes again what it took for the step as written. To measure now would end the capture.
+                untuned = tuned_convolutions(False)
+                with untuned, nullcontext() if key.timed else without_probe(self.step):
                     self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
             except Exception:
                 if probe is None or not key.timed:
