@@ -6,10 +6,13 @@ import pytest
 import torch
 
 from tests.gpu.test_gears import ADDED, ADDED_UP, ALONE, SIZE, assert_close, batch, make_step, run
+from tests.train.small_run import flags
+from yolofast.cli import main
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.errors import UserError
 from yolofast.optim.optimizer import build_optimizer, parameter_groups
+from yolofast.train import run_pictures
 from yolofast.train.families.multi_scale import MultiScale
 from yolofast.train.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.train.gears.gears import EagerGear, GraphGear
@@ -51,3 +54,16 @@ def test_a_batch_is_found_by_measuring(tmp_path, gear):
     smaller = with_smaller_batch(dataclasses.replace(taken, reduce_batch=True), said.append)
     assert 0 < smaller.batch_size < found
     assert torch.cuda.memory_allocated() < 2**28, "what was measured is gone"
+
+
+def test_charts_of_a_run_are_drawn_by_other_processes(tmp_path, monkeypatch):
+    """All of them are there when it ends, and nobody is left at work."""
+    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
+    started = []
+    helper = run_pictures.Helper
+    monkeypatch.setattr(run_pictures, "Helper", lambda modules: started.append(helper(modules)) or started[-1])
+    assert main(["train", *flags(tmp_path, plots=True, device="0", cache="gpu"), "--notest"]) == 0
+    names = {path.name for path in (tmp_path / "runs" / "exp").iterdir()}
+    charts = {"PR_curve.png", "F1_curve.png", "P_curve.png", "R_curve.png", "confusion_matrix.png"}
+    assert {"labels.jpg", "results.png", "predictions.jpg", "report.html", "train_batch0.jpg"} | charts <= names
+    assert len(started) == 3 and all(one._process.poll() is not None for one in started)
