@@ -159,7 +159,7 @@ def rows(measured: dict[str, list[Start]]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--against", default="", help="a commit of this repository")
+    parser.add_argument("--against", default="", help="a commit of this repository, or a folder with a package in it")
     parser.add_argument("--plans", nargs="*", default=[], help="algorithms for cuDNN to measure, for more versions")
     parser.add_argument("--rounds", type=int, default=4, help="of each version; the first is a new machine")
     parser.add_argument("--budget", type=float, default=420.0, help="seconds")
