@@ -34,7 +34,7 @@ from yolofast.loader.order import EpochOrder
 from yolofast.loader.workers import WorkerLoader
 from yolofast.pixels import PackedImages
 from yolofast.resources import find_resource
-from yolofast.store import JpegImages, in_host_memory, open_packed, pack, pack_jpeg, to_device
+from yolofast.store import JpegImages, in_host_memory, jpegs_on, open_packed, pack, pack_jpeg, to_device
 from yolofast.structures import Batch
 
 Epoch = Callable[[int], Iterator[Batch]]
@@ -105,13 +105,15 @@ def device_rows(
     index: ImageIndex, planner: Planner, order: EpochOrder, packed: PackedImages, args: argparse.Namespace, size: int,
     folder: Path,
 ) -> Iterator[str]:  # fmt: skip
-    jpeg = JpegImages(pack_jpeg(index, size, size, folder))
+    store = pack_jpeg(index, size, size, folder)
+    jpeg, jpeg_on_gpu = JpegImages(store), jpegs_on("cuda", store)
     on_gpu = to_device(packed, "cuda")
     ways = {
         "store on GPU": device_pixels(on_gpu, "cuda", args.workers),
         "store in RAM": device_pixels(in_host_memory(packed, pinned=True), "cuda", args.workers),
         "mapped file, threads": device_pixels(packed, "cuda", args.workers),
-        "JPEG, decoded on GPU": device_pixels(jpeg, "cuda", args.workers),
+        "JPEG, decoded on GPU": device_pixels(jpeg, "cuda", args.workers, "nvjpeg"),
+        "JPEG on GPU, decoded there": device_pixels(jpeg_on_gpu, "cuda", args.workers, "nvjpeg"),
         "JPEG, threads": StagedPixels(jpeg, torch.device("cuda"), args.workers),
     }
     for name, pixels in ways.items():

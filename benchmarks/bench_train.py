@@ -7,10 +7,12 @@ second row in the same process, the step without assigning (`held_assignment.py`
 YOLOX sees what its recipe says, mosaics and mixup included, at one size.
 
 Each case runs in a process of its own, which builds the run with `prepare_run` and captures the step. `--gears graph`
-compiles it before, `eager` does neither. When all processes of a group stand ready they are timed one after the
-other, so that nothing compiles meanwhile. `step` is
-the median over epochs of the wall clock of an epoch divided by its batches: plans, pixels, augmentation, forward,
-assignment, loss, backward, update and moving average. `step alone` is the same without data: one batch again and again.
+compiles it before, `eager` does neither. `--gears capture ranks` measures beside the captured step what several ranks
+do more: a process group of one, whose NCCL adds up gradients and counts within the captured step, and whose host meets
+itself. When all processes of a group stand ready they are timed one after the other, so that nothing compiles
+meanwhile. `step` is the median over epochs of the wall clock of an epoch divided by its batches: plans, pixels,
+augmentation, forward, assignment, loss, backward, update and moving average. `step alone` is the same without data:
+one batch again and again.
 `GPU busy` is what the driver counts as utilisation while it is timed; `kernels` is stricter, the share of the time in
 which some kernel ran, without the microsecond between two of them. `main process` is its processor time in percent of a
 core, `peak` the memory torch has taken, graphs included.
@@ -21,6 +23,7 @@ median of the rounds, smallest and largest beside it. Both are measured by this 
 """
 
 import argparse
+import gc
 import json
 import shutil
 import statistics
@@ -42,8 +45,11 @@ from benchmarks.held_assignment import with_held_assignment
 from benchmarks.timing import environment
 from benchmarks.versions import ROOT, THIS, environment_of, in_turn, spread, versions
 from yolofast.config.train import TrainConfig
+from yolofast.precision import device_of
+from yolofast.train.distributed.join import group_of_one
 from yolofast.train.families.family import completed
 from yolofast.train.gears.compiling import compiled_loss_of
+from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import EagerGear, Gear, GraphGear, Pace
 from yolofast.train.run import Run, prepare_run
 from yolofast.train.step import StepKind
@@ -54,7 +60,7 @@ CASES = (
     "yolox-s:320:64:simota:held", "yolox-s:640:64:simota:held", "yolox-l:640:64:simota:held",
     "yolox-l:800x1440:32:simota:held",
 )  # fmt: skip
-HELD = ":held"
+HELD, RANKS = ":held", "ranks"
 _ALONE = StepKind(sums=False, updates=True)
 _HEADER = (
     "network", "img", "batch", "assigner", "gear", "step ms", "img/s", "step alone ms", "GPU busy %",
@@ -92,6 +98,8 @@ def yolox_configuration(case: str, data: str, loader: str, device: str = "", wor
 def gear_of(run: Run, name: str) -> Gear:
     if name == "eager" or run.step.precision.device.type == "cpu":
         return EagerGear(run.step)
+    if name == RANKS:
+        return GearBox(run.step, "graph", run.images_per_step, 10**6, lambda text: print(text, file=sys.stderr))
     return GraphGear(run.step, compiled_loss_of(run.step) if name == "graph" else None)
 
 
@@ -186,6 +194,15 @@ def kernel_share(run: Run, gear: Gear, epoch: int) -> float:
 
 
 def child(args: argparse.Namespace) -> None:
+    if args.gears[0] == RANKS:
+        with group_of_one(device_of(args.device)):
+            ready_and_timed(args)
+            gc.collect()
+    else:
+        ready_and_timed(args)
+
+
+def ready_and_timed(args: argparse.Namespace) -> None:
     case, gear_name, seconds, begun = args.child, args.gears[0], args.seconds, time.perf_counter()
     config = configuration(case, args.data, args.loader, args.device, args.workers)
     run = prepare_run(config, lambda text: print(text, file=sys.stderr))
@@ -206,6 +223,8 @@ def child(args: argparse.Namespace) -> None:
         one_epoch(run, gear, 0)
         ready = time.perf_counter() - begun
         print(json.dumps({**timed(run, gear, seconds), "ready": ready}), flush=True)
+    if isinstance(gear, GearBox):
+        gear.close()
     run.close()
 
 
@@ -284,7 +303,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--cases", nargs="+", default=list(CASES))
-    parser.add_argument("--gears", nargs="+", default=["capture"], choices=["eager", "capture", "graph"])
+    parser.add_argument("--gears", nargs="+", default=["capture"], choices=["eager", "capture", "graph", RANKS])
     parser.add_argument("--loader", default="auto", choices=["auto", "cpu"])
     parser.add_argument("--at-once", type=int, default=5)
     parser.add_argument("--against", default="", help="a commit of this repository")

@@ -14,6 +14,7 @@ from pathlib import Path
 from torch import nn
 
 from yolofast.model.network import build_model
+from yolofast.train.distributed.averaged_gradients import bucket_bytes
 
 MEASURED = Path(__file__).parent / "results" / "2026-11-18-train-h200.md"
 NETWORKS = (
@@ -27,10 +28,8 @@ EFFICIENCY = 0.8
 """Of a link's nominal rate."""
 BACKWARD = 0.6
 """Of the step: in it gradients are reduced while others are computed."""
-BUCKET = 25 * 2**20
-"""Bytes that are reduced together, the usual number of torch. The last bucket has nothing to hide behind."""
-COUNTS = 7
-"""Single numbers that a loss waits for: YOLOv7's has two for each level and one for the batch, YOLOX's fewer."""
+COUNTS = 3
+"""Sums of a few numbers that a loss waits for: positives, cells and images of the batch; YOLOX's are two."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,9 @@ class Work:
 
     def on(self, cluster: Cluster, gpus: int, *, sync_bn: bool) -> float:
         """Seconds of a step of several GPUs."""
-        last = min(BUCKET, self.gradients)
-        whole, rest = divmod(self.gradients, BUCKET)
-        reducing = whole * cluster.all_reduce(BUCKET, gpus) + (cluster.all_reduce(rest, gpus) if rest else 0.0)
-        left_over = max(cluster.all_reduce(min(last, rest or last), gpus), reducing - BACKWARD * self.step)
+        buckets = math.ceil(self.gradients / bucket_bytes(self.gradients))
+        of_one = cluster.all_reduce(self.gradients / buckets, gpus)
+        left_over = max(of_one, buckets * of_one - BACKWARD * self.step)  # the last has nothing to hide behind
         waits = COUNTS * cluster.all_reduce(4, gpus)
         if sync_bn:  # two sums of each channel forward, and two backward; nothing else happens meanwhile
             waits += 2 * self.norms * cluster.all_reduce(8 * self.channels / self.norms, gpus)

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-_shared = True
+_shared, _also_alone = True, False
 
 
 def share_counts(shared: bool) -> None:
@@ -40,6 +40,23 @@ def world() -> int:
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
+def reduces() -> bool:
+    """Whether what ranks compute is added up: where there are several of them, or where it is asked for."""
+    return world() > 1 or _also_alone
+
+
+@contextmanager
+def reducing_alone() -> Iterator[None]:
+    """What happens here is added up by the process group although it may have one rank: to test it, and to measure what
+    it costs."""
+    global _also_alone
+    before, _also_alone = _also_alone, True
+    try:
+        yield
+    finally:
+        _also_alone = before
+
+
 def ranks_here() -> int:
     """How many of them a launcher has started on this machine, whose memory and cores they share."""
     return max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
@@ -55,7 +72,7 @@ def is_first() -> bool:
 
 
 def counts_are_shared() -> bool:
-    return _shared and torch.is_grad_enabled() and world() > 1
+    return _shared and torch.is_grad_enabled() and reduces()
 
 
 def per_rank(count: Tensor) -> Tensor:
@@ -92,20 +109,25 @@ def wait_for_all() -> None:
 
 def agree_on_largest(value: Tensor) -> None:
     """Every rank's `value` becomes the largest of them all."""
-    if world() > 1:
+    if reduces():
         dist.all_reduce(value, dist.ReduceOp.MAX)
 
 
 def smallest_of_all(number: int) -> int:
     """Of the numbers that the ranks have."""
-    value = torch.tensor(-number)
-    agree_on_largest(value)
-    return -int(value)
+    return -largest_of_all(-number)[0]
+
+
+def largest_of_all(*numbers: int) -> list[int]:
+    """Each of the numbers, as large as on any rank. Hosts meet for it, devices do not."""
+    values = torch.tensor(numbers)
+    agree_on_largest(values)
+    return values.tolist()
 
 
 def sum_over_ranks(values: Tensor) -> Tensor:
     """Without gradient; a new tensor. The device waits for the others, the host does not."""
     total = values.detach().clone()
-    if world() > 1:
+    if reduces():
         dist.all_reduce(total)
     return total

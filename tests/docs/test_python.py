@@ -21,7 +21,7 @@ from yolofast.store import open_images
 
 RUN_ELSEWHERE = {
     "api.md": "tests/test_api.py, tests/track/test_tracker_state.py",
-    "sweep.md": "tests/sweep/test_queue.py",
+    "sweep.md": "tests/sweep/test_queue.py, tests/sweep/test_tune.py",
     "tracking-scores.md": "tests/commands/test_trackval.py",
 }
 """As printed, by a test beside what they show."""

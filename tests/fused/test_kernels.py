@@ -11,7 +11,9 @@ pytest.importorskip("triton")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", ["tests.fused.comparisons", "tests.loss.fused_comparisons"])
+@pytest.mark.parametrize(
+    "program", ["tests.fused.comparisons", "tests.loss.fused_comparisons", "tests.optim.update_comparisons"]
+)
 def test_kernels_compute_what_plain_torch_computes(program):
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     done = programs.run([sys.executable, "-m", program], cwd=programs.ROOT, env=environment)

@@ -5,6 +5,7 @@ import torch
 
 from tests.fused import comparisons
 from tests.loss import fused_comparisons
+from tests.optim import update_comparisons
 
 
 def test_the_blocks_compute_what_plain_torch_computes():
@@ -22,3 +23,7 @@ def test_the_first_convolution_in_bfloat16():
 
 def test_ota_and_its_loss_are_those_as_written():
     fused_comparisons.compare_all("cuda", [(faithful, seed) for faithful in (True, False) for seed in range(12)])
+
+
+def test_an_update_in_one_kernel_is_that_of_the_operations_one_by_one():
+    update_comparisons.compare_all("cuda")

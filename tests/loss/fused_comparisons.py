@@ -8,6 +8,7 @@ import torch
 from tests.loss.criteria import criterion_and_maps, random_rows
 from yolofast.precision import without_kernels
 from yolofast.structures import Targets
+from yolofast.train.distributed.join import group_of_one
 from yolofast.train.losses.yolov7_criterion import anchors_in_cells
 
 OPTIONS = {"cls_pw": 1.5, "obj_pw": 0.7, "label_smoothing": 0.1, "gr": 0.8}
@@ -81,6 +82,8 @@ def compare_all(device="cpu", problems=((True, 0), (False, 2), (False, 5))):
     for faithful, seed in problems:
         compare_assigned(("ota", "anchor")[seed // 2 % 2], faithful, seed, device)
         compare_losses(("ota", "anchor", "tal")[seed % 3], faithful, seed, device)
+    with group_of_one(torch.device(device)):  # divided by the counts of all ranks
+        compare_losses("ota", *problems[-1], device)
 
 
 if __name__ == "__main__":

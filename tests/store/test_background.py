@@ -82,7 +82,7 @@ def test_what_does_not_fit_into_the_file_is_packed_by_the_next_run(index, tmp_pa
     said = []
     assert check.mend(said.append)
     assert "for this run: the file cannot take them" in said[0]
-    assert images.image(2).shape == (32, 48, 3) and len(images.encoded(2)) < int(damaged.records[2]["length"])
+    assert images.image(2).shape == (32, 48, 3) and len(images.encoded([2])[0]) < int(damaged.records[2]["length"])
     open_images(index, 48, 48, "jpeg", say=str)
     assert verify(store_of(tmp_path)) == ()
 

@@ -69,9 +69,12 @@ def test_jpegs_in_memory_are_asked_for():
     )
     with pytest.raises(UserError, match=r"65\.0 GB does not fit 90% of the 64\.0 GB of free RAM"):
         choose("jpeg-ram", 325, ram=64, disk=100)
+    assert "65.0 GB fits 90% of the 140.0 GB of free GPU memory" in choose("jpeg-gpu", 325, gpu=140, disk=100).reason
+    with pytest.raises(UserError, match="there is no GPU to use"):
+        choose("jpeg-gpu", 325, ram=500, disk=100)
 
 
-@pytest.mark.parametrize("kind", ["gpu", "ram", "disk", "jpeg-ram", "jpeg", "off"])
+@pytest.mark.parametrize("kind", ["gpu", "ram", "disk", "jpeg-gpu", "jpeg-ram", "jpeg", "off"])
 def test_what_is_asked_for_and_fits_is_taken(kind):
     choice = choose(kind, 80, 100, 100, 100)  # more than auto would take of the GPU's memory
     assert choice.kind == kind

@@ -17,6 +17,7 @@ from tests.store.made_up import announcing_png, every_kind, index_of, picture, s
 from yolofast.errors import UserError
 from yolofast.store import FileImages, JpegImages, PackedStore, in_host_memory, open_packed, pack, pack_jpeg, to_device
 from yolofast.store.fitted import is_cut_off
+from yolofast.store.images import read_whole
 from yolofast.store.packed_store import RECORD
 
 
@@ -58,7 +59,9 @@ def by_hand_resize(image, augmented):
 def test_jpeg_keeps_files_that_fit_and_encodes_the_others(tmp_path):
     files = every_kind(tmp_path / "images")
     images = JpegImages(pack_jpeg(index_of(files), 64, 64, tmp_path / "store"))
-    kept = {file.name for number, file in enumerate(files) if images.encoded(number).tobytes() == file.read_bytes()}
+    kept = {
+        file.name for number, file in enumerate(files) if images.encoded([number])[0].tobytes() == file.read_bytes()
+    }
     assert kept == {"fitting.jpg", "upright.jpg"}
     for number, file in enumerate(files):
         expected = by_hand(file, 64, 64, True)
@@ -78,7 +81,7 @@ def test_jpeg_images_open_again_in_another_process(tmp_path):
 
 def test_jpegs_in_memory_need_their_file_no_more(tmp_path):
     store = pack_jpeg(index_of(some_pictures(tmp_path / "images", 3)), 48, 48, tmp_path / "store")
-    mapped, resident = JpegImages(store), JpegImages(store, resident=True)
+    mapped, resident = JpegImages(store), JpegImages(store, read_whole(store))
     expected = [mapped.image(number) for number in range(3)]
     with store.data.open("r+b") as file:  # as if a disk had lost it: what is mapped changes
         file.write(bytes(store.nbytes))

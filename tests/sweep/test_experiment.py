@@ -1,5 +1,9 @@
 """Experiment files: every entry is understood or refused with its line, and what they make of trials."""
 
+import math
+import sys
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
@@ -61,6 +65,18 @@ def test_other_names_of_a_setting_mean_the_same(read):
     assert [trial.settings["lr0"] for trial in sets] == [0.001, 0.1], "lrf is 0.1, as published"
 
 
+def test_seeds_count_from_that_of_the_base(read):
+    """A number of seeds never replaces the seed that was given."""
+    text = "base: {cfg: mini, seed: 7}\ngrid: {lr0: [0.01]}\n"
+    seeds = [[one.settings["seed"] for one in planned(read(text + more))] for more in ("", "seeds: 1", "seeds: 3")]
+    assert seeds == [[7], [7], [7, 8, 9]]
+    single = read_experiment("size-320-480-640", ["seeds=1", "seed=4"])
+    assert {one.settings["seed"] for one in planned(single)} == {4}
+    assert [one.settings["seed"] for one in planned(read(f"{text}seeds: [9, 7]"))] == [9, 7]
+    own = planned(read("base: {cfg: mini, seed: 7}\nlist: {own: {seed: 3}, base: {}}"))
+    assert [one.settings["seed"] for one in own] == [3, 7], "an entry of a list may have its own"
+
+
 def test_nothing_is_the_default(read):
     trials = planned(read("base: {cfg: mini}\ngrid: {plan: [null, yolov7-tiny-planned]}"))
     assert "plan" not in trials[0].settings and trials[1].settings["plan"] == "yolov7-tiny-planned"
@@ -118,6 +134,8 @@ budget: {trials: 24}
         ("list: {o: {lr0: 0.1}}\ngrid: {lr0: [0.2]}", "grid.lr0 is in list.o, too"),
         ("search: {lr0: [0.1]}\ngrid: {lr0: [0.2]}", "grid.lr0 is in search, too"),
         ("grid: {seed: [1, 2]}\nseeds: 2", "grid.seed is in seeds, too"),
+        ("list: {a: {seed: 3}}\nseeds: 2", "list.a.seed is in seeds, too"),
+        ("base: {seed: 7}\nseeds: [0, 1]", "seeds is [0, 1], but base.seed is 7\n  fix: seeds: 2 counts from that"),
         ("method: pbt", "method is pbt, but there is no search"),
         ("method: pbt\nsearch: {batch_size: [1, 2]}", "pbt changes hyper-parameters of YOLOv7 alone, not batch_size"),
         ("method: pbt\nsearch: {lr0: [0.1]}\nbudget: {trials: 4}", "budget.trials does not go with pbt"),
@@ -230,6 +248,36 @@ method: tpe
     assert again == suggested_trial(experiment, known, 40) != suggested_trial(experiment, known, 41)
     assert again.settings["lr0"] == again.varied["lr0"] and 2 <= again.settings["batch_size"] <= 9
     assert [trial.name for trial in planned(experiment)] == [suggested_trial(experiment, [], 0).name]
+
+
+class StubbornStudy:
+    """In Optuna's place: it suggests the first of everything, always."""
+
+    def __init__(self):
+        kinds = {name: Mock() for name in ("IntDistribution", "CategoricalDistribution", "FloatDistribution")}
+        self.distributions, self.trial, self.logging = Mock(**kinds), Mock(), Mock()
+        self.samplers, self.create_study = Mock(), lambda **_: self
+        self.add_trial, self.tell = Mock(), Mock()
+
+    def ask(self, spaces):
+        return Mock(params={"epochs": 1, "lr0": 0})
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_tpe_tries_nothing_twice(read, monkeypatch, is_there):
+    """The same settings would end in the same weights: of seven combinations all come, then none; failed ones, too."""
+    if is_there:
+        pytest.importorskip("optuna", reason="the extra yolofast[optuna] is not installed")
+    else:
+        monkeypatch.setitem(sys.modules, "optuna", StubbornStudy())
+    text = "base: {cfg: mini}\nsearch: {epochs: {int: [1, 4]}, lr0: [0.01, 0.02]}\n"
+    experiment = read(f"{text}constraints: [epochs * lr0 < 0.07]\nmethod: tpe\nbudget: {{trials: 20}}\n")
+    known: list = []
+    while trial := suggested_trial(experiment, known, len(known)):
+        epochs = trial.varied["epochs"]
+        assert trial.varied not in [one for one, *_ in known]
+        known.append((trial.varied, -math.inf if epochs == 3 else float(epochs), epochs, True))
+    assert len(known) == 7
 
 
 @pytest.mark.parametrize(

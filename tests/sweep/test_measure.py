@@ -18,7 +18,7 @@ from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.folder import SweepFolder
 from yolofast.sweep.measure import TrialPace, best_together, overlap
 from yolofast.sweep.places import Slot
-from yolofast.sweep.session import run_sweep
+from yolofast.sweep.session import _at_once, run_sweep
 from yolofast.sweep.trials import planned
 
 TOTAL = {1: 100, 2: 180, 4: 200, 8: 200}
@@ -87,8 +87,22 @@ def test_a_sweep_measures_once(tmp_path, monkeypatch):
     asked = len(gpu.asked)
     run_sweep(sweep, SweepConfig(), lines.append, start)
     assert len(gpu.asked) == asked
-    with pytest.raises(UserError, match="parallel: auto measures the GPUs of this machine"):
-        run_sweep(sweep, SweepConfig(address="local"), lines.append, start)
+    with pytest.raises(UserError, match="parallel: auto measures a GPU of this machine, and trials run elsewhere"):
+        run_sweep(sweep, SweepConfig(launch="srun", at_once=2), lines.append, start)
+
+
+def test_trials_on_a_cluster_share_its_gpus_by_what_one_here_says(tmp_path, monkeypatch):
+    (tmp_path / "auto.yaml").write_text("base: {cfg: mini, epochs: 3}\nseeds: 4\nparallel: auto\n")
+    spec, gpu, lines = read_experiment(tmp_path / "auto.yaml"), Gpu(), []
+    sweep = SweepFolder.new(tmp_path / "auto", spec, planned(spec))
+    for device, expected in (("0", 4), ("cpu", None)):
+        monkeypatch.setattr("yolofast.sweep.session.slots_of", lambda *_, device=device: [Slot(device, 0)])
+        if expected is None:
+            with pytest.raises(UserError, match="which has none"):
+                _at_once(sweep, SweepConfig(address="auto"), lines.append, gpu)
+        else:
+            assert _at_once(sweep, SweepConfig(address="auto"), lines.append, gpu) == expected
+    assert "have to be like this one" in lines[0]
 
 
 def test_a_dry_run_says_what_trials_take(tmp_path, monkeypatch):

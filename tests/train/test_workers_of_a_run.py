@@ -122,3 +122,12 @@ def test_the_demonstration_computes_in_one_thread(words, given, threads, monkeyp
     finally:
         torch.set_num_threads(before)
     assert counted == [threads]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU would decode them")
+def test_a_decoder_of_a_gpu_that_is_not_there_is_said(tmp_path):
+    words, said = flags(tmp_path, cache="jpeg", jpeg_decoder="nvjpeg"), []
+    words[words.index("--device") + 1] = ""
+    prepare_run(begun(words), said.append).close()
+    assert "images: --jpeg-decoder nvjpeg has no effect, there is no GPU to decode them" in said

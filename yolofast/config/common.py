@@ -10,7 +10,7 @@ from yolofast.errors import UserError, shorten
 
 Precision = Literal["auto", "bf16", "fp16", "fp32"]
 Gear = Literal["auto", "eager", "compile", "graph"]
-Cache = Literal["auto", "gpu", "ram", "disk", "jpeg-ram", "jpeg", "off"]
+Cache = Literal["auto", "gpu", "ram", "disk", "jpeg-gpu", "jpeg-ram", "jpeg", "off"]
 
 TRUST = "take the index of an earlier start as it is: no file is looked at, so start at once; for data that stay"
 _DEVICE = re.compile(r"|cpu|mps|cuda(:\d+)?|(cuda:)?\d+(,\d+)*")

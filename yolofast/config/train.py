@@ -30,8 +30,8 @@ _DEMONSTRATION: dict[str, Any] = {
 }  # fmt: skip
 # Flags that say where and how to train, not what.
 _LEAVE_IT_A_DEMONSTRATION = {
-    "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
-    *WORKER_FLAGS, "explain", "against", "profile_every", "until_epoch", "time_limit",
+    "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "jpeg_decoder", "gear", "precision",
+    "plots", *WORKER_FLAGS, "explain", "against", "profile_every", "until_epoch", "time_limit",
 }  # fmt: skip
 
 
@@ -139,6 +139,9 @@ class TrainConfig(RunConfig):
     cache: Cache = section.loader(
         "auto", "--cache", yolov7="--cache-images", bare="ram", shortcuts={"--cache-images": "ram"},
         help="where the pixels live; auto says what it chose and why")
+    jpeg_decoder: Literal["opencv", "nvjpeg"] = section.loader(
+        "opencv", "--jpeg-decoder",
+        help="of --cache jpeg, jpeg-ram and jpeg-gpu; nvjpeg: on the GPU, with torchvision, a few levels apart")
     loader: Literal["auto", "cpu", "gpu"] = section.loader(
         "auto", "--loader", help="who makes the batches: worker processes, or the GPU")
     workers: int | None = section.loader(
@@ -290,12 +293,16 @@ def _check_loader(config: TrainConfig) -> None:
     if config.image_weights and config.rect:
         what = "--image-weights draws images at random, --rect takes them in the order of their shapes"
         raise UserError(what, fix="drop one of them")
-    if config.on_cpu and "gpu" in (config.loader, config.cache):
-        flag = "--loader gpu" if config.loader == "gpu" else "--cache gpu"
-        raise UserError(f"{flag} needs a GPU, but --device is cpu", fix="leave it at auto")
-    if config.loader == "cpu" and config.cache == "gpu":
-        what = "--cache gpu keeps the pixels on the GPU, where the worker processes of --loader cpu cannot read them"
-        raise UserError(what, fix="--cache ram, or --loader gpu")
+    caches = {"gpu": "--cache ram", "jpeg-gpu": "--cache jpeg-ram"}
+    asked = {"--loader gpu": ""} if config.loader == "gpu" else {}
+    asked |= {f"--cache {config.cache}": caches[config.cache]} if config.cache in caches else {}
+    asked |= {"--jpeg-decoder nvjpeg": "--jpeg-decoder opencv"} if config.jpeg_decoder == "nvjpeg" else {}
+    for flag, instead in asked.items():
+        if config.on_cpu:
+            raise UserError(f"{flag} needs a GPU, but --device is cpu", fix="leave it at auto")
+        if config.loader == "cpu":
+            what = f"{flag} leaves pixels on the GPU, where the worker processes of --loader cpu cannot read them"
+            raise UserError(what, fix=f"{instead}, or --loader gpu")
 
 
 def _check_loss(config: TrainConfig) -> None:

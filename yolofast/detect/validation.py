@@ -60,7 +60,7 @@ class Subject:
 
     def batches(self, shape: tuple[int, int]) -> ValidationBatches:
         config, inputs, (height, width) = self.config, self.predictor.inputs, shape
-        cache = "auto" if config.cache == "gpu" else config.cache
+        cache = "auto" if config.cache in ("gpu", "jpeg-gpu") else config.cache
         # Images used once per size are not worth packing, and JPEG would change the result.
         among: tuple[Kind, ...] = ("off",) if config.task in ("speed", "study") else ("disk", "off")
         images, _ = open_images(self.index, width, height, cache, among=among, augmented=inputs.linear, say=self.say)

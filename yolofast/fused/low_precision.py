@@ -1,8 +1,11 @@
 """All weights of convolutions in the type a network computes in, by one kernel instead of one for each.
 
 Their gradients come back the same way: in full precision, side by side in memory, when the backward pass is over.
+Ranks that add them up want them earlier: then weights are lowered in groups, and gradients of a group come back as soon
+as the last of them is there.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,8 +47,15 @@ def _with_strides(one: Tensor, stride: tuple[int, ...]) -> Tensor:
     return one.as_strided(one.shape, stride) if matches else one
 
 
-def forward_in(model: nn.Module, dtype: torch.dtype) -> Callable[[Tensor], Any]:
-    """The model's forward with weights of that type; the model stays as it is."""
+_AT_ONCE = 2**62
+"""Of what is ready in a backward pass the node with the highest number is next. A node made first has the lowest."""
+
+
+def forward_in(
+    model: nn.Module, dtype: torch.dtype, group_of: Callable[[Tensor], int] | None = None
+) -> Callable[[Tensor], Any]:
+    """The model's forward with weights of that type; the model stays as it is. `group_of` a weight: those of one number
+    get their gradients together."""
     names = [
         f"{path}.{name}" if path else name
         for path, module in model.named_modules()
@@ -54,14 +64,19 @@ def forward_in(model: nn.Module, dtype: torch.dtype) -> Callable[[Tensor], Any]:
     ]
 
     def forward(images: Tensor) -> Any:
-        weights = {name: model.get_parameter(name) for name in names}
-        learning = {name: weight for name, weight in weights.items() if weight.requires_grad}
-        # Apart, so that in the backward pass nothing is computed for weights that stay.
-        staying = {name: weight.detach() for name, weight in weights.items() if name not in learning}
+        groups: defaultdict[int | None, dict[str, Tensor]] = defaultdict(dict)
+        for name in names:
+            weight = model.get_parameter(name)
+            if weight.requires_grad:
+                groups[0 if group_of is None else group_of(weight)][name] = weight
+            else:  # apart, so that in the backward pass nothing is computed for weights that stay
+                groups[None][name] = weight.detach()
         low: dict[str, Tensor] = {}
-        for some in (learning, staying):
-            if some:
-                low |= zip(some, _Lowered.apply(dtype, *some.values()), strict=True)  # type: ignore[no-untyped-call]
+        for some in groups.values():
+            lowered = _Lowered.apply(dtype, *some.values())  # type: ignore[no-untyped-call]
+            if lowered[0].grad_fn is not None and len(groups) > 1:
+                lowered[0].grad_fn._set_sequence_nr(_AT_ONCE)
+            low |= zip(some, lowered, strict=True)
         return functional_call(model, low, (images,))
 
     return forward

@@ -2,13 +2,14 @@
 
 - on the device: they are there;
 - in pinned host memory: the device reads them itself, over the bus, with one kernel, so that the host does nothing;
-- as JPEGs, where torchvision can decode on the device: their bytes are copied and decoded there;
+- as JPEGs, where nvJPEG is asked for: the device decodes them, from host memory, as nvJPEG wants them;
 - anywhere else (a mapped file, JPEGs, files): threads write the pixels into pinned memory, which is copied.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from yolofast.errors import UserError
 from yolofast.image_index import Ints, starts_of
 from yolofast.pixels import ImageSource, PackedImages
 
@@ -34,8 +36,12 @@ _IMAGES_PER_TASK = 32  # enough that threads seldom wait for one another
 class EncodedImages(ImageSource, Protocol):
     """Images that are stored as JPEGs."""
 
-    def encoded(self, index: int) -> npt.NDArray[np.uint8]:
-        """The bytes of a JPEG."""
+    def encoded(self, images: Sequence[int]) -> list[npt.NDArray[np.uint8]]:
+        """[bytes] of each JPEG, in host memory."""
+
+
+Decode = Callable[[list[Tensor]], list[Tensor]]
+"""JPEGs in host memory to planes of red, green and blue on the device; a `RuntimeError` if it cannot one of them."""
 
 
 @dataclass(frozen=True)
@@ -102,28 +108,38 @@ class PinnedPixels:
         return Fetched(places[:-1] * _WORD + start % _WORD, on_device)
 
 
+def nvjpeg(device: torch.device) -> Decode:
+    """Of torchvision, which decodes a list at once: on the chip's own decoders, where it has some."""
+    if find_spec("torchvision") is None:
+        fix = "pip install torchvision as torch was installed, or --jpeg-decoder opencv"
+        raise UserError("--jpeg-decoder nvjpeg needs torchvision, which is not installed", fix=fix)
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    return partial(decode_jpeg, mode=ImageReadMode.RGB, device=device)
+
+
 class DecodedPixels:
-    """All images are JPEGs in host memory; the device decodes them."""
+    """All images are JPEGs; the device decodes them."""
 
     resident = False
 
-    def __init__(self, images: EncodedImages, device: torch.device) -> None:
-        assert self.possible(device)
-        self.sizes, self._images, self._device = images.sizes, images, device
-
-    @staticmethod
-    def possible(device: torch.device) -> bool:
-        return pack_kernel is not None and device.type == "cuda" and find_spec("torchvision") is not None
+    def __init__(self, images: EncodedImages, device: torch.device, decode: Decode) -> None:
+        self.sizes, self._images, self._device, self._decode = images.sizes, images, device, decode
 
     def fetch(self, images: Ints) -> Fetched:
         pixels = self.sizes[images].prod(axis=1)
         places = starts_of(pixels * 3)
-        encoded = [torch.from_numpy(self._images.encoded(int(image)).copy()) for image in images]
+        # Copied here: to read them from a mapped file takes time.
+        encoded = [torch.from_numpy(jpeg.copy()) for jpeg in self._images.encoded(images.tolist())]
 
         def on_device() -> Tensor:
-            from torchvision.io import ImageReadMode, decode_jpeg
-
-            planes = decode_jpeg(encoded, mode=ImageReadMode.RGB, device=self._device)
+            try:
+                planes = self._decode(encoded)
+            except RuntimeError:  # which does not say of which
+                planes = [self._alone(*one) for one in zip(images.tolist(), encoded, strict=True)]
+            planes = [self._as_expected(*one) for one in zip(images.tolist(), planes, strict=True)]
+            if pack_kernel is None or self._device.type != "cuda":
+                return torch.cat([image.flip(0).permute(1, 2, 0).reshape(-1) for image in planes])
             pointers = np.array([image.data_ptr() for image in planes], dtype=np.int64)
             table = torch.from_numpy(np.stack((pointers, places[:-1], pixels), axis=1)).to(self._device)
             target = torch.empty(max(int(places[-1]), 1), dtype=torch.uint8, device=self._device)
@@ -131,6 +147,21 @@ class DecodedPixels:
             return target
 
         return Fetched(places[:-1], on_device)
+
+    def _alone(self, image: int, encoded: Tensor) -> Tensor:
+        try:
+            return self._decode([encoded])[0]
+        except RuntimeError:  # of four colours, for example
+            return self._by_host(image)
+
+    def _as_expected(self, image: int, planes: Tensor) -> Tensor:
+        width, height = self.sizes[image]
+        return planes if planes.shape == (3, height, width) else self._by_host(image)
+
+    def _by_host(self, image: int) -> Tensor:
+        """The decoder that the store was made with, which says what is wrong with an image."""
+        pixels = torch.from_numpy(self._images.image(image))
+        return pixels.permute(2, 0, 1).flip(0).contiguous().to(self._device)
 
 
 class StagedPixels:
@@ -164,14 +195,22 @@ class StagedPixels:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-def device_pixels(images: ImageSource | PackedImages, device: torch.device | str, threads: int) -> DevicePixels:
-    """The fastest way to bring these images to the device."""
+def device_pixels(
+    images: ImageSource | PackedImages, device: torch.device | str, threads: int, jpeg_decoder: str = "opencv",
+    say: Callable[[str], None] = print,
+) -> DevicePixels:  # fmt: skip
+    """The fastest way to bring these images to the device; of JPEGs that with this decoder."""
     device = torch.device(device)
+    if jpeg_decoder == "nvjpeg" and not isinstance(images, EncodedImages):
+        say("images: --jpeg-decoder has no effect, the pixels are not kept as JPEGs")
     if isinstance(images, PackedImages):
         if images.data.device.type == device.type:
             return ResidentPixels(images)
         if PinnedPixels.possible(images, device):
             return PinnedPixels(images, device)
-    elif isinstance(images, EncodedImages) and DecodedPixels.possible(device):
-        return DecodedPixels(images, device)
+    elif isinstance(images, EncodedImages) and jpeg_decoder == "nvjpeg":
+        say("images: nvJPEG decodes them on the GPU; levels may be a few apart from OpenCV's")
+        return DecodedPixels(images, device, nvjpeg(device))
+    elif isinstance(images, EncodedImages) and find_spec("torchvision") is not None:
+        say("images: OpenCV decodes them, in threads (--jpeg-decoder nvjpeg: the GPU, faster, a few levels apart)")
     return StagedPixels(images, device, threads)

@@ -57,8 +57,9 @@ def fused_terms(
     how = settings, assignment, targets, anchors_LA2.contiguous(), positives, reader.objectness, best_overlap, shared
     box, objectness, classes = _Terms.apply(how, *raw)  # type: ignore[no-untyped-call]
     if shared:
-        cells = torch.tensor([float(one[..., 0].numel()) for one in raw])
-        objectness = objectness / per_rank(cells.to(objectness.device, non_blocking=True))
+        # Filled on the device: a captured graph cannot copy from the host.
+        cells = torch.stack([objectness.new_full((), float(one[..., 0].numel())) for one in raw])
+        objectness = objectness / per_rank(cells)
     return box, objectness, classes
 
 

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from yolofast.extensions import OPTIMIZERS, found
+from yolofast.optim.one_kernel import AddressTable, average_in_one, table_of
+from yolofast.precision import kernels_for
 
 YOLOV7_DECAY = 0.9999
 RAMP = 2000.0
@@ -72,6 +74,8 @@ class Optimizer(ABC):
         device = next(p.device for params in self._params for p in params)
         self.lr = [torch.zeros((), device=device) for _ in groups]
         self.momentum = torch.zeros((), device=device)
+        self._tables: dict[int, AddressTable | None] = {}
+        """By group, of those kinds whose update is one kernel."""
 
     @abstractmethod
     def step(self) -> None: ...
@@ -152,6 +156,7 @@ class ModelEma:
         self._source, self._target = [source[n] for n in moving], [target[n] for n in moving]
         counts = [name for name in target if name not in set(moving)]
         self._counted, self._counts = [source[n] for n in counts], [target[n] for n in counts]
+        self._table = table_of(self._source, self._target) if kernels_for(self._target[0]) else None
         device = self._target[0].device
         self.updates = torch.zeros((), dtype=torch.float64, device=device)
         self.before_mean = torch.full_like(self.updates, torch.inf)
@@ -175,9 +180,12 @@ class ModelEma:
             share = torch.where(counted >= 1, 1 / counted.clamp(min=1), share)
         share = share.float()
         # average += share · (trained - average)
-        difference = torch._foreach_sub(self._source, self._target)
-        torch._foreach_mul_(difference, share)
-        torch._foreach_add_(self._target, difference)
+        if kernels_for(share) and self._table is not None:
+            average_in_one(self._table, share)
+        else:
+            difference = torch._foreach_sub(self._source, self._target)
+            torch._foreach_mul_(difference, share)
+            torch._foreach_add_(self._target, difference)
         if self._counts:
             torch._foreach_copy_(self._counts, self._counted)
 

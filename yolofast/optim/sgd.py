@@ -2,7 +2,9 @@
 
 import torch
 
+from yolofast.optim.one_kernel import AddressTable, sgd_in_one, table_of
 from yolofast.optim.optimizer import Optimizer
+from yolofast.precision import kernels_for
 
 
 class Sgd(Optimizer):
@@ -14,6 +16,9 @@ class Sgd(Optimizer):
             if not params:
                 continue
             grads, velocity, decay = self._gradients(group), self._state["velocity"][group], self._decay[group]
+            if (table := self._table(group)) is not None:
+                sgd_in_one(table, grads, self.lr[group], self.momentum, decay)
+                continue
             if decay:
                 torch._foreach_add_(grads, params, alpha=decay)
             torch._foreach_mul_(velocity, self.momentum)
@@ -23,3 +28,10 @@ class Sgd(Optimizer):
             torch._foreach_add_(ahead, grads)
             torch._foreach_mul_(ahead, self.lr[group])
             torch._foreach_sub_(params, ahead)
+
+    def _table(self, group: int) -> AddressTable | None:
+        if not kernels_for(self.momentum):
+            return None
+        if group not in self._tables:
+            self._tables[group] = table_of(self._params[group], self._state["velocity"][group])
+        return self._tables[group]

@@ -49,7 +49,7 @@ def _of_main_process(profile: Profile, wait_ms: float) -> Remedy:
 
 def _of_workers(profile: Profile, wait_ms: float) -> Remedy:
     setup = profile.setup
-    decodes = setup.cache in ("off", "jpeg", "jpeg-ram", "disk")
+    decodes = setup.cache in ("off", "jpeg", "jpeg-ram", "jpeg-gpu", "disk")
     waits = [phase for phase in profile.phases if phase.name == DATA_WAIT]
     if any(phase.median_ms < _BURST * phase.mean_ms for phase in waits):
         return Remedy("--persistent-workers: most steps do not wait, those after the workers' start do", wait_ms)

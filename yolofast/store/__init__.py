@@ -6,7 +6,15 @@ Reading order: `fitted` (a file -> pixels), `packed_store` (the format), `journa
 
 from yolofast.store.background import BackgroundCheck
 from yolofast.store.choose import FreeRoom, StoreChoice, choose_cache, measure_room
-from yolofast.store.images import FileImages, JpegImages, in_host_memory, open_images, open_packed, to_device
+from yolofast.store.images import (
+    FileImages,
+    JpegImages,
+    in_host_memory,
+    jpegs_on,
+    open_images,
+    open_packed,
+    to_device,
+)
 from yolofast.store.packed_store import PackedStore, store_folder, store_name, verify
 from yolofast.store.packing import pack, pack_jpeg
 
@@ -19,6 +27,7 @@ __all__ = [
     "StoreChoice",
     "choose_cache",
     "in_host_memory",
+    "jpegs_on",
     "measure_room",
     "open_images",
     "open_packed",

@@ -2,7 +2,7 @@
 
 Every kind but `off` starts from a packed file, so it needs room on the disk too. `auto` takes only a share of free
 memory, because training needs some as well; a kind named by the user may take nearly all of it. It never takes
-`jpeg-ram`: the page cache keeps a `jpeg` store in memory that is free, without a wait for it at the start.
+`jpeg-ram` and `jpeg-gpu`: the page cache keeps a `jpeg` store in memory that is free, without a wait at the start.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from yolofast.files.threads import usable_cores
 from yolofast.ranks import ranks_here
 from yolofast.words import amount
 
-Kind = Literal["gpu", "ram", "disk", "jpeg-ram", "jpeg", "off"]
+Kind = Literal["gpu", "ram", "disk", "jpeg-gpu", "jpeg-ram", "jpeg", "off"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 AUTO_GPU_SHARE = 0.5
@@ -95,16 +95,20 @@ def choose_cache(
     disk = _Need(max(0, bytes_needed - pixels_on_disk), "disk", room.disk_free, DISK_SHARE)
     jpeg = _Need(0 if jpeg_on_disk else int(bytes_needed * JPEG_SHARE), "disk", room.disk_free, DISK_SHARE)
     share = AUTO_RAM_SHARE if auto else NAMED_SHARE
+    jpeg_bytes = jpeg_on_disk or int(bytes_needed * JPEG_SHARE)
     needs: dict[Kind, tuple[_Need, ...]] = {
         "gpu": (_Need(bytes_needed, _GPU, room.gpu_free, AUTO_GPU_SHARE if auto else NAMED_SHARE), disk),
         "ram": (_Need(bytes_needed, "RAM", room.ram_free, share), disk),
         "disk": (disk,),
-        "jpeg-ram": (_Need(jpeg_on_disk or int(bytes_needed * JPEG_SHARE), "RAM", room.ram_free, share), jpeg),
+        "jpeg-gpu": (_Need(jpeg_bytes, _GPU, room.gpu_free, NAMED_SHARE), jpeg),
+        "jpeg-ram": (_Need(jpeg_bytes, "RAM", room.ram_free, share), jpeg),
         "jpeg": (jpeg,),
         "off": (),
     }
-    usual: dict[Kind, tuple[_Need, ...]] = {kind: needs[kind] for kind in needs if kind in among}
-    usual.pop("jpeg-ram", None)
+    unusual = ("jpeg-gpu", "jpeg-ram")
+    usual: dict[Kind, tuple[_Need, ...]] = {
+        kind: needs[kind] for kind in needs if kind in among and kind not in unusual
+    }
     if auto:
         return _first_that_fits(usual, room.cores)
     kind = next(kind for kind in KINDS if kind == request)

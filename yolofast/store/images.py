@@ -3,14 +3,15 @@
 A store is mapped into memory, not read: its pages belong to the system's page cache, one copy for all processes of the
 machine, and are released when memory is needed. The mapping is private, so a write by mistake never reaches the file.
 It belongs to its process: a spawned one gets the `PackedStore` and maps it again. `to_device` and `in_host_memory`
-copy the packed images to the GPU or into this process's RAM.
+copy the packed images to the GPU or into this process's RAM. So may JPEGs lie on the GPU, but all decoders, nvJPEG too,
+read them from host memory: those of a few batches come back together, some 20 kB each.
 """
 
 import errno
 import mmap
 import sys
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
@@ -53,24 +55,34 @@ def open_packed(store: PackedStore) -> MappedImages:
 
 
 class JpegImages:
-    """A store of JPEGs, mapped, or `resident` in this process's RAM; every use of an image decodes it."""
+    """A store of JPEGs: mapped, or `resident` in this process's RAM or on a GPU; every use of an image decodes it."""
 
-    def __init__(self, store: PackedStore, *, resident: bool = False) -> None:
-        self._store, self.sizes, self.is_resident = store, store.sizes, resident
-        self._data = _read_whole(store) if resident else mapped(store)
+    def __init__(self, store: PackedStore, resident: Tensor | None = None) -> None:
+        self._store, self.sizes = store, store.sizes
+        self._data = torch.from_numpy(mapped(store)) if resident is None else resident
+        # Its own: on that of the training the bytes would come when all steps queued before them are done.
+        self._stream: Any = torch.cuda.Stream(self._data.device) if self._data.is_cuda else None  # type: ignore[no-untyped-call]
         self.replaced: dict[int, npt.NDArray[np.uint8]] = {}
         """Images that are damaged in the file, made anew."""
 
-    def encoded(self, index: int) -> npt.NDArray[np.uint8]:
-        """[bytes] the JPEG itself, for a decoder on the GPU."""
-        if index in self.replaced:
-            return self.replaced[index]
-        record = self._store.records[index]
-        start = int(record["start"])
-        return self._data[start : start + int(record["length"])]
+    def encoded(self, images: Sequence[int]) -> list[npt.NDArray[np.uint8]]:
+        """[bytes] of each JPEG, in host memory."""
+        records = self._store.records[list(images)]
+        ends = zip(records["start"].tolist(), (records["start"] + records["length"]).tolist(), strict=True)
+        pieces = [self._data[start:end] for start, end in ends]
+        if self._stream is not None:
+            with torch.cuda.stream(self._stream):
+                together = torch.cat(pieces)
+                pinned = torch.empty(len(together), dtype=torch.uint8, pin_memory=True)
+                pinned.copy_(together, non_blocking=True)
+                self._stream.synchronize()
+            found = np.split(pinned.numpy(), np.cumsum(records["length"])[:-1])
+        else:
+            found = [piece.numpy() for piece in pieces]
+        return [self.replaced.get(image, jpeg) for image, jpeg in zip(images, found, strict=True)]
 
     def image(self, index: int) -> Image:
-        image = decoded_jpeg(self.encoded(index))
+        image = decoded_jpeg(self.encoded([index])[0])
         width, height = self.sizes[index]
         if image is None or image.shape[:2] != (height, width):
             what = f"the JPEG packed from {self._store.files[index].decode(errors='replace')} is damaged"
@@ -116,7 +128,7 @@ def mapped(store: PackedStore) -> npt.NDArray[np.uint8]:
     return np.frombuffer(pages, np.uint8)
 
 
-def _read_whole(store: PackedStore, chunk: int = CHUNK) -> npt.NDArray[np.uint8]:
+def read_whole(store: PackedStore, chunk: int = CHUNK) -> Tensor:
     """[bytes] the data file in memory of its own, which nothing takes away. Forked processes share it."""
     content = np.empty(store.nbytes, np.uint8)
     with open_data(store) as file:
@@ -126,22 +138,27 @@ def _read_whole(store: PackedStore, chunk: int = CHUNK) -> npt.NDArray[np.uint8]
                 if not (count := file.readinto(piece)):  # type: ignore[attr-defined]
                     raise UserError("became shorter while it was read", where=store.data, fix="try again")
                 piece = piece[count:]
-    return content
+    return torch.from_numpy(content)
 
 
 def to_device(packed: PackedImages, device: torch.device | str, chunk: int = CHUNK) -> PackedImages:
-    """The images in the memory of `device`.
+    """The images in the memory of `device`."""
+    return PackedImages(bytes_on(device, packed.data, chunk), packed.starts, packed.sizes)
+
+
+def bytes_on(device: torch.device | str, source: Tensor, chunk: int = CHUNK) -> Tensor:
+    """[bytes] a mapped file in the memory of `device`.
 
     They pass through two small pinned buffers in turn: one is filled from the file while the other is on its way. So
     host memory never holds a second copy.
     """
     device = usable_device(device)
-    target = torch.empty(packed.data.shape, dtype=torch.uint8, device=device)
+    target = torch.empty(source.shape, dtype=torch.uint8, device=device)
     on_gpu = device.type == "cuda"
     buffers = [torch.empty(min(chunk, len(target)), dtype=torch.uint8, pin_memory=on_gpu) for _ in range(2)]
     sent: list[torch.cuda.Event | None] = [None, None]
     for turn, start in enumerate(range(0, len(target), chunk)):
-        piece = packed.data[start : start + chunk]
+        piece = source[start : start + chunk]
         buffer, event = buffers[turn % 2][: len(piece)], sent[turn % 2]
         if event is not None:
             event.synchronize()
@@ -151,7 +168,11 @@ def to_device(packed: PackedImages, device: torch.device | str, chunk: int = CHU
             sent[turn % 2] = torch.cuda.current_stream(device).record_event()
     if on_gpu:
         torch.cuda.current_stream(device).synchronize()
-    return PackedImages(target, packed.starts, packed.sizes)
+    return target
+
+
+def jpegs_on(device: torch.device | str, store: PackedStore) -> JpegImages:
+    return JpegImages(store, bytes_on(device, torch.from_numpy(mapped(store))))
 
 
 def in_host_memory(packed: PackedImages, pinned: bool) -> PackedImages:
@@ -196,7 +217,7 @@ def open_images(
 ) -> tuple[ImageSource | PackedImages, StoreChoice]:
     """The images fitted to width × height, and the choice of where they are; packed now if that was not done before.
 
-    `cache` is auto, gpu, ram, disk, jpeg-ram, jpeg or off. `PackedImages`, all bytes at once, come from gpu, ram, disk.
+    `cache` is auto or one of `KINDS`. `PackedImages`, all bytes at once, come from gpu, ram and disk.
     `auto` chooses `among` some of these, `off` included, and takes that where no store can be written.
     `shared`: several processes of this machine read them, so ram is the mapped file, which they have in common.
     `opened` gets the store, if there is one.
@@ -219,7 +240,7 @@ def open_images(
     say(f"images: cache {choice.kind} ({choice.reason}{together})")
     if choice.kind == "off":
         return FileImages(index, width, height, augmented), choice
-    job = jpeg if choice.kind in ("jpeg", "jpeg-ram") else pixels
+    job = jpeg if choice.kind.startswith("jpeg") else pixels
     try:
         store = job.run(threads, progress, say)
     except UserError as error:
@@ -228,13 +249,17 @@ def open_images(
         choice = StoreChoice("off", f"{error.where} cannot be written: {error.__cause__.strerror}")
         say(f"images: cache {choice.kind} instead ({choice.reason})")
         return FileImages(index, width, height, augmented), choice
-    resident = choice.kind == "jpeg-ram" and not shared
-    images: PackedImages | JpegImages = JpegImages(store, resident=resident) if job is jpeg else open_packed(store)
+    images: PackedImages | JpegImages = JpegImages(store) if job is jpeg else open_packed(store)
     in_file = images
+    in_ram = choice.kind in ("ram", "jpeg-ram") and not shared
     if isinstance(images, PackedImages):
         if choice.kind == "gpu":
             images = to_device(images, device)
-        elif choice.kind == "ram" and not shared:
+        elif in_ram:
             images = in_host_memory(images, pinned=device.type == "cuda")
-    opened(OpenStore(job, store, images, is_copy=resident or images is not in_file))
+    elif choice.kind == "jpeg-gpu":
+        images = jpegs_on(device, store)
+    elif in_ram:
+        images = JpegImages(store, read_whole(store))
+    opened(OpenStore(job, store, images, is_copy=images is not in_file))
     return images, choice

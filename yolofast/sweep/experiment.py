@@ -28,7 +28,7 @@ KEYS = {
     "search": "settings and ranges to draw from: {lr0: {log: [1e-4, 1e-2]}}; uniform, int and choice, too",
     "method": "grid, random, tpe (Optuna), pbt or evolve; default: grid, with `search` random",
     "pbt": "{population: 8, every: 5, share: 0.25}: how many runs, and after how many epochs the worst become copies",
-    "seeds": "a number of seeds, or a list of them: each combination is trained with all",
+    "seeds": "a number of seeds, from that of base on, or a list of them: each combination is trained with all",
     "constraints": "what must hold: [batch_size * img_size <= 20480]",
     "metric": "map, map50, fitness, another column of results.csv, {hours_to: 0.3}, {money_to: 0.3}, or idf1",
     "track": "flags of tracksweep for metric: idf1, hota or mota: {data: sequences.yaml, tracker: bytetrack}",
@@ -218,6 +218,9 @@ def _refuse_two_places(experiment: Experiment) -> None:
         places += ["seeds"] * (name == "seed" and len(experiment.seeds) > 1)
         if len(places) > 1:
             raise UserError(f"{places[0]}.{name} is in {places[1]}, too", fix="vary a setting in one of them")
+    of_list = [place for place, settings in listed.items() if "seed" in settings]
+    if of_list and len(experiment.seeds) > 1:
+        raise UserError(f"{of_list[0]}.seed is in seeds, too", fix="vary a setting in one of them")
 
 
 def read_population(values: Mapping[Any, Any], experiment: Experiment) -> Experiment:
@@ -283,10 +286,16 @@ def _whole(values: Mapping[Any, Any], key: str, default: int) -> int:
 
 
 def _seeds(values: Mapping[Any, Any], base: Mapping[str, Any]) -> tuple[int, ...]:
-    given = values.get("seeds", [base.get("seed", 0)])
-    seeds = list(range(given)) if type(given) is int and 0 < given <= 1000 else given
+    """A number of them counts from the seed of `base`, which every other command means by `seed`."""
+    first = base.get("seed", TrainConfig.seed)
+    given = values.get("seeds", [first])
+    begins = first if type(first) is int else 0
+    seeds = list(range(begins, begins + given)) if type(given) is int and 0 < given <= 1000 else given
     if not isinstance(seeds, list) or not seeds or any(type(one) is not int or one < 0 for one in seeds):
         raise UserError(f"seeds is {shorten(given)}", fix="give a number of seeds, or a list: [0, 1, 2]")
+    if first not in seeds and "seed" in base:
+        what = f"seeds is {shorten(given)}, but base.seed is {shorten(first)}"
+        raise UserError(what, fix=f"seeds: {len(seeds)} counts from that of base; or leave base.seed out")
     return tuple(dict.fromkeys(seeds))
 
 

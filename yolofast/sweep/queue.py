@@ -171,11 +171,13 @@ class Queue:
         if sweep.experiment.method == "tpe":
             known: list[Known] = [(one.varied, has.worth(), has.epochs, has.is_complete) for one, has in ended]
             known += [(one.varied, None, 0, False) for one in sweep.trials if one.name in busy]
+            listed = {one.name for one, _ in ended} | busy
+            known += [(one.varied, -math.inf, 0, False) for one in sweep.trials if one.name not in listed]
             trial = suggested_trial(sweep.experiment, known, number)
         else:
             done = [(one, has.worth()) for one, has in ended]
             trial = next_generation(sweep.experiment, done, number) if done else None
-        self.why_over = "constraints leave no further trial" if trial is None and ended else ""
+        self.why_over = "constraints, and what was tried, leave no further trial" if trial is None and ended else ""
         if trial is None:
             return None
         sweep.trials.append(trial)

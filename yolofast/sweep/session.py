@@ -135,10 +135,13 @@ def _at_once(opened: SweepFolder, config: SweepConfig, say: Say, start: Start) -
     """Trials on each device. `parallel: auto` is measured once, and kept."""
     if opened.experiment.parallel:
         return opened.experiment.parallel
-    if config.is_elsewhere:
-        what = "parallel: auto measures the GPUs of this machine, and trials run elsewhere"
-        raise UserError(what, where=opened.path / EXPERIMENT, fix="parallel: 2, or without it")
     first, kept = slots_of(config.device, 1)[0], opened.path / AT_ONCE
+    if config.is_elsewhere and (first.is_cpu or not config.address):
+        what = "parallel: auto measures a GPU of this machine, "
+        what += "which has none" if config.address else "and trials run elsewhere"
+        raise UserError(what, where=opened.path / EXPERIMENT, fix="parallel: 2, or without it")
+    if config.address:
+        say("parallel: auto is measured on this machine; the GPUs of the cluster have to be like this one")
     if first.is_cpu:
         say("parallel: auto is 1 on a CPU, whose cores a single trial uses")
         return 1

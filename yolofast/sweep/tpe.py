@@ -4,22 +4,26 @@ The study is made anew from the trials of the sweep each time. So nothing is to 
 was killed continues with what it knows.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from yolofast.extensions import needed
 from yolofast.sweep.draws import DrawnRange, rounded
 
-_TRIES = 20
-"""Suggestions that constraints forbid, before there is none."""
+_TRIES, _DRAWS = 20, 1000
+"""Suggestions that constraints forbid or that were tried, before values are drawn; and draws, before there are none."""
 Known = tuple[Mapping[str, Any], float | None, int, bool]
-"""What a trial varies, its worth (more is better; None: not known yet), its epochs, and whether it is complete."""
+"""What a trial varies, its worth (more is better; None: not known yet; -inf: it failed), its epochs, and whether it is
+complete. All that were ever begun: the same values with the same seed would end in the same weights."""
 
 
 def suggested(
     ranges: Mapping[str, DrawnRange], known: Sequence[Known], seed: int, allowed: Callable[[Mapping[str, Any]], bool]
 ) -> dict[str, Any] | None:
-    """Values of a next trial; None if constraints forbid what is suggested."""
+    """Values of a next trial, which no other has; None if constraints and the others leave none."""
     optuna = needed("optuna", "optuna", "method tpe")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     spaces = {name: _space(optuna, one) for name, one in ranges.items()}
@@ -29,19 +33,24 @@ def suggested(
     for varied, worth, epochs, is_complete in known:
         state = optuna.trial.TrialState.COMPLETE if is_complete else optuna.trial.TrialState.PRUNED
         state = optuna.trial.TrialState.RUNNING if worth is None else state
+        if failed := worth == -math.inf:
+            state = optuna.trial.TrialState.FAIL
         trial = optuna.trial.create_trial(
             state=state, params={name: _given(ranges[name], varied[name]) for name in ranges}, distributions=spaces,
-            value=worth if is_complete else None,
-            intermediate_values={} if worth is None else {epochs: worth},
+            value=worth if is_complete and not failed else None,
+            intermediate_values={} if worth is None or failed else {epochs: worth},
         )  # fmt: skip
         study.add_trial(trial)
+    tried = [varied for varied, *_ in known]
     for _ in range(_TRIES):
         trial = study.ask(spaces)
         varied = {name: _value(ranges[name], trial.params[name]) for name in ranges}
-        if allowed(varied):
+        if varied not in tried and allowed(varied):
             return varied
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    return None
+    chance = np.random.default_rng(seed)
+    drawn = ({name: one.draw(chance) for name, one in ranges.items()} for _ in range(_DRAWS))
+    return next((one for one in drawn if one not in tried and allowed(one)), None)
 
 
 def _space(optuna: Any, one: DrawnRange) -> Any:

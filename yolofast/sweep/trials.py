@@ -77,10 +77,8 @@ def planned(experiment: Experiment) -> list[Trial]:
         for seed in experiment.seeds:
             if len(found) == experiment.trials:
                 return checked(found)
-            if "seed" in varied:
-                seed = varied["seed"]
             more = {"seed": seed} if len(experiment.seeds) > 1 else {}
-            found.append(new_trial(experiment, len(found), varied | more, {**settings, "seed": seed}))
+            found.append(new_trial(experiment, len(found), varied | more, settings | more))
     if not found:
         raise UserError("constraints leave no combination", fix="remove one of them")
     return checked(found)
@@ -175,13 +173,12 @@ def next_generation(experiment: Experiment, done: Sequence[tuple[Trial, float]],
 
 
 def suggested_trial(experiment: Experiment, known: Sequence[Known], number: int) -> Trial | None:
-    """The trial of that number, where those before make it promising; None if constraints leave nothing."""
+    """The trial of that number, where those before make it promising; None if constraints and they leave nothing."""
     seed = int(np.random.SeedSequence((experiment.seed, number)).generate_state(1)[0])
     varied = suggested(_ranges(experiment), known, seed, partial(allowed, experiment))
     if varied is None:
         return None
-    settings = {**_settings(experiment, varied), "seed": varied.get("seed", experiment.seeds[0])}
-    return checked([new_trial(experiment, number, varied, settings)])[0]
+    return checked([new_trial(experiment, number, varied, _settings(experiment, varied))])[0]
 
 
 def new_trial(experiment: Experiment, number: int, varied: Mapping[str, Any], settings: Mapping[str, Any]) -> Trial:

@@ -25,6 +25,7 @@ from yolofast.loss.criterion import Criterion
 from yolofast.profile.output import summary
 from yolofast.profile.step_phases import AUGMENT, ORDER, TO_DEVICE
 from yolofast.profile.step_statistics import parallel_phase, phase_figures, spread
+from yolofast.ranks import reduces
 from yolofast.runs.layout import EPOCH, FILES
 from yolofast.runs.table import csv_rows
 from yolofast.structures import Batch
@@ -116,7 +117,8 @@ class RecordedPhases(PhaseSampler):
     def __init__(self, run: Run, gear: Gear, every: int, folder: Path, next_epoch: int) -> None:
         device, batches = run.step.precision.device, len(run.batches)
         first = next_epoch * batches + min(_WARM_UP, batches // 2)
-        in_graphs = can_time_graphs(device)
+        # A graph with marks would be one that the other ranks, which time nothing, do not launch.
+        in_graphs = can_time_graphs(device) and not reduces()
         super().__init__(
             run.step, clock_for(device), every=every, in_graphs=in_graphs, batches=run.batches, first=first
         )

@@ -75,6 +75,8 @@ def prepare_batches(
     on_gpu = gpu_makes_batches(config, device)
     if word := idle_flags(config, on_gpu):
         say(f"loader: {word}")
+    if config.jpeg_decoder == "nvjpeg" and not on_gpu:
+        say("images: --jpeg-decoder nvjpeg has no effect, there is no GPU to decode them")
     augmentation = rules.augmentation
     size = augmentation.width, augmentation.height
     images = open_images_together(
@@ -87,7 +89,7 @@ def prepare_batches(
     planner = Planner(index, images.sizes, recipe, *size, seed=config.seed, heads=heads, most_boxes=most_boxes)
     arranged = training_order(config, index, max(layout.strides), always_shuffled=rules.always_shuffled)
     if on_gpu:
-        pixels = device_pixels(images, device, max(workers_of(config), 1))
+        pixels = device_pixels(images, device, max(workers_of(config), 1), config.jpeg_decoder, say)
         format_ = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
         loader = DeviceLoader(
             planner, pixels, arranged.order, device, format_,

@@ -55,7 +55,7 @@ def validation_of(
     config: TrainConfig, index: ImageIndex, model: Network, shape: tuple[int, int], opened: Callable[[OpenStore], None]
 ) -> ValidationBatches:
     height, width = shape
-    cache = "auto" if config.cache == "gpu" else config.cache
+    cache = "auto" if config.cache in ("gpu", "jpeg-gpu") else config.cache
     images = open_images_together(
         index, width, height, cache, among=("disk", "off"), augmented=model.inputs.linear, say=lambda text: None,
         opened=opened,

@@ -21,14 +21,15 @@ from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex, fitted_size
 from yolofast.optim.schedule import NOMINAL_BATCH
 from yolofast.precision import Precision, memory_ran_out
-from yolofast.ranks import each_for_itself, smallest_of_all, world
+from yolofast.ranks import each_for_itself, reduces, smallest_of_all, world
 from yolofast.store.choose import AUTO_GPU_SHARE
 from yolofast.structures import QUAD_IMAGES, Batch, Targets, bucketed
 from yolofast.train.data import Data, Say, read_data
-from yolofast.train.distributed.join import device_of_rank, gear_of_ranks, in_turn
+from yolofast.train.distributed.join import device_of_rank, in_turn
 from yolofast.train.families.family import Augmentation, rules_of
 from yolofast.train.finetune.freeze_plan import plan_of
 from yolofast.train.gears.compiling import compile_request
+from yolofast.train.gears.gear_box import gear_of_ranks
 from yolofast.train.gears.gears import EagerGear, GraphGear
 from yolofast.train.run import prepare_model, prepare_step
 from yolofast.train.step import StepKind, TrainStep
@@ -160,7 +161,7 @@ def _own_part(config: TrainConfig, data: Data, device: torch.device, most: int) 
     rules = rules_of(config, hyp, model)
     available = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
     available -= _store_bytes(config, data.train, rules.augmentation, available)
-    if world() > 1:  # gradients are copied into buckets to be summed
+    if reduces():  # gradients are copied into buckets to be summed
         available -= sum(p.numel() * p.element_size() for p in model.parameters())
     # As a mosaic of the fuller images has.
     boxes = bucketed(int(np.quantile(np.diff(data.train.starts), 0.95)) * _IMAGES_OF_A_MOSAIC) * _joined(config)
@@ -170,7 +171,8 @@ def _own_part(config: TrainConfig, data: Data, device: torch.device, most: int) 
 
 def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], boxes: int) -> MemoryOf:
     device = step.precision.device
-    as_graph = gear_of_ranks(compile_request(config.gear).gear, lambda text: None) in ("auto", "graph")
+    requested = compile_request(config.gear).gear
+    as_graph = gear_of_ranks(requested, device, lambda text: None, sync_bn=config.sync_bn) in ("auto", "graph")
 
     def memory_of(batch: int) -> int:
         _free()

@@ -29,9 +29,9 @@ from yolofast.train.batch_record import BatchRecord
 from yolofast.train.checkpoints import Checkpoints, on_host
 from yolofast.train.display import Display, LateLosses
 from yolofast.train.distributed.averaged_step import even_out, mean_losses
-from yolofast.train.distributed.join import call_off, gear_of_ranks, is_called_off
+from yolofast.train.distributed.join import call_off, is_called_off
 from yolofast.train.gears.compiling import compile_request
-from yolofast.train.gears.gear_box import GearBox, choose_gear
+from yolofast.train.gears.gear_box import GearBox, choose_gear, gear_of_ranks
 from yolofast.train.gears.gears import Gear
 from yolofast.train.guard import Course, EpochOutOfMemoryError, NanGuard, divergence_warning
 from yolofast.train.record import Recorder
@@ -98,7 +98,8 @@ def turn(
 
 def gear_of(run: Run, steps: int, say: Callable[[str], None], at_once: Batch | None = None) -> GearBox:
     """For so many steps; `at_once` as in `choose_gear`."""
-    gear = gear_of_ranks(compile_request(run.config.gear).gear, say)
+    requested, device = compile_request(run.config.gear).gear, run.step.precision.device
+    gear = gear_of_ranks(requested, device, say, sync_bn=run.config.sync_bn)
     return choose_gear(gear, run.step, run.images_per_step, steps, say, one_shape=run.one_shape, at_once=at_once)
 
 

@@ -20,7 +20,7 @@ from yolofast.model.network import Network
 from yolofast.model.summary import network_name
 from yolofast.optim.optimizer import build_optimizer, parameter_groups
 from yolofast.precision import WHY_NOT_OUR_KERNELS, Precision
-from yolofast.ranks import share_counts, world
+from yolofast.ranks import reduces, share_counts, world
 from yolofast.store.background import BackgroundCheck
 from yolofast.structures import QUAD_IMAGES, Batch
 from yolofast.train.data import (
@@ -206,7 +206,7 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     phases = PhasedTraining(plan_of(config, model, plan), model, step, say)
     if fresh and (word := frozen_at_random(phases.plan, model, start.anew)):
         say(f"warning: {word}")
-    if world() > 1:
+    if reduces():
         distribute(step)
     pixels = BackgroundCheck(skip_bad=config.skip_bad)
     batches = prepare_batches(config, rules, data.train, precision, model, say, pixels.add)

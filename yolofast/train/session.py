@@ -205,11 +205,15 @@ def _follow(
     run: Run, state: dict[str, Any] | None, course: Course, display: Display
 ) -> tuple[Path, dict[str, Any] | None]:
     """What ranks after the first do, as `_lead`; they have no folder."""
+    trainer = None
     try:
-        _trainer(run, None, _restore(run, state) if state else Progress(), course, display).fit()
+        trainer = _trainer(run, None, _restore(run, state) if state else Progress(), course, display)
+        trainer.fit()
     except EpochOutOfMemoryError as error:
         return Path(), error.state
     finally:
+        if trainer is not None and isinstance(trainer.gear, GearBox):
+            trainer.gear.close()
         run.close()
     return Path(), None
 

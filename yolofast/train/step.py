@@ -6,7 +6,7 @@ does the learning rate: a captured graph replays the writing, and a step that is
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
@@ -121,6 +121,22 @@ class StepProbe(Protocol):
         """They were made again."""
 
 
+class GradientExchange(Protocol):
+    """Makes gradients those of all ranks (`distributed/averaged_gradients.py`)."""
+
+    def bucket_of(self, parameter: Tensor) -> int:
+        """Gradients of one number are exchanged together, lower numbers earlier."""
+
+    def begin(self) -> None:
+        """A backward pass comes whose gradients move weights."""
+
+    def finish(self) -> None:
+        """It is over; afterwards gradients are those of all ranks."""
+
+    def remove(self) -> None:
+        """Another one takes its place."""
+
+
 def unmarked(phase: str) -> None:
     """Nobody is timing."""
 
@@ -145,22 +161,25 @@ class TrainStep:
         """Sums of gradients that wait for an update; empty where every batch makes one of its own."""
         self.version = 0
         """Rises when what a step does has changed: who captured or compiled it has to do so again."""
-        # Several ranks replace both (`distribute`): a forward whose gradients are averaged over them, and when not to.
-        self.forward: Callable[[Tensor], Any] = model
-        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
-        lower = precision.device.type == "cuda" and precision.dtype is not torch.float32
-        self._low = forward_in(model, precision.dtype) if lower else None
+        self.exchange: GradientExchange | None = None
+        """Of several ranks."""
+        self._lowers = precision.device.type == "cuda" and precision.dtype is not torch.float32
+        self._low = forward_in(model, precision.dtype) if self._lowers else None
 
     def run(self, images: Tensor, targets: Targets, kind: StepKind, loss_of: LossOf | None = None) -> None:
         """`loss_of` is the step's own, unless a compiled form of it is given."""
         own, mark = (self.loss_of, unmarked) if self.probe is None else (self.probe.loss_of, self.probe.mark)
         mark(FORWARD)
         self.prepare_gradients(kind)
-        with nullcontext() if kind.updates else self.alone():
-            with self.batch_counters.counted_together():
-                terms = (loss_of or own)(images, targets)
-            mark(BACKWARD)
-            self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+        with self.batch_counters.counted_together():
+            terms = (loss_of or own)(images, targets)
+        mark(BACKWARD)
+        exchange = self.exchange if kind.updates else None  # gradients that are added up wait with it
+        if exchange is not None:
+            exchange.begin()
+        self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+        if exchange is not None:
+            exchange.finish()
         mark(REST)
         self.losses.add(terms, len(images) * world())
         if self.record is not None:
@@ -207,6 +226,15 @@ class TrainStep:
         self.optimizer = optimizer
         self.version += 1
 
+    def exchange_by(self, exchange: GradientExchange) -> None:
+        """From now on its gradients are those of all ranks. For the parameters that require gradients now."""
+        if self.exchange is not None:
+            self.exchange.remove()
+        self.exchange = exchange
+        if self._lowers:
+            self._low = forward_in(self.model, self.precision.dtype, exchange.bucket_of)
+        self.version += 1
+
     def tensors(self) -> list[Tensor]:
         """Everything a step changes, except fresh gradients. Sums come last: they are there when first needed."""
         changed = [*self.model.state_dict().values(), *self.ema.model.state_dict().values(), self.ema.updates]
@@ -246,15 +274,15 @@ class TrainStep:
         return self.loss_from(self.raw_maps(images), targets)
 
     def raw_maps(self, images: Tensor) -> Sequence[Tensor]:
-        forward = self._low if self._low is not None and self.uses_kernels else self.forward
+        forward = self._low if self._low is not None and self.uses_kernels else self.model
         with self.precision.autocast():
             raw: Sequence[Tensor] = forward(self._inputs.as_input(images))
         return raw
 
     @property
     def uses_kernels(self) -> bool:
-        """Whether the network is computed by the project's own kernels; several ranks have a forward of their own."""
-        return self._low is not None and self.forward is self.model and kernels_for(self.losses.bad_steps)
+        """Whether the network is computed by the project's own kernels."""
+        return self._low is not None and kernels_for(self.losses.bad_steps)
 
     def loss_from(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
         return self.criterion(raw, targets)

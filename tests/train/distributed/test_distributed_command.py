@@ -49,6 +49,21 @@ Trainer._train_epoch = dying
 sys.exit(main(sys.argv[1:]))
 """
 
+# The second rank dies in a backward pass, while the first one has begun to add up gradients.
+DIE_IN_A_STEP = """
+import os, signal, sys
+from yolofast.cli import main
+from yolofast.train.distributed.averaged_gradients import AveragedGradients
+arrived, came = AveragedGradients.arrived, []
+def dying(averaged, parameter):
+    came.append(parameter)
+    if os.environ["RANK"] == "1" and len(came) > 100:
+        os.kill(os.getpid(), signal.SIGKILL)
+    arrived(averaged, parameter)
+AveragedGradients.arrived = dying
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 def flags(folder, **changes):
     settings = {
@@ -137,6 +152,15 @@ def test_when_one_process_dies_the_other_says_so_and_stops(folder):
     assert "another process of the run has ended" in output and "--resume" in output
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
     assert torch.load(last, weights_only=True)["next_epoch"] >= 1
+
+
+def test_when_one_process_dies_in_a_step_the_other_does_not_wait_for_it(folder):
+    program = folder / "die_in_a_step.py"
+    program.write_text(DIE_IN_A_STEP)
+    process = torchrun(folder, str(program), "train", *flags(folder, epochs=100_000, name="in_a_step"))
+    output = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode not in (0, None)
+    assert output.count("yolofast: error: ") == 1 and "another process of the run has ended" in output, output
 
 
 def test_a_launcher_that_tries_again_continues_the_run(folder):

@@ -13,17 +13,17 @@ import sys
 import torch
 import torch.distributed as dist
 from torch.multiprocessing.spawn import start_processes
-from torch.nn.parallel import DistributedDataParallel
 
 from yolofast.cli import main
 from yolofast.train import fitting_batch
 from yolofast.train.distributed import launch as launching
+from yolofast.train.distributed.averaged_gradients import AveragedGradients
 from yolofast.train.step import TrainStep
 
 
 def destroy_group(own=dist.destroy_process_group):
-    """A shared model that outlives the ranks' group ends it with Python's lock held, and may wait for ever."""
-    assert not any(isinstance(one, DistributedDataParallel) for one in gc.get_objects())
+    """Sums that outlive the ranks' group end it with Python's lock held, and may wait for ever."""
+    assert not any(isinstance(one, AveragedGradients) for one in gc.get_objects())
     own()
 
 

@@ -100,7 +100,7 @@ def step_with_kernels(monkeypatch):
     precision = Precision(torch.device("cpu"), torch.float32)
     step = TrainStep(model, criterion, Sgd(parameter_groups(model, 0.0)), ModelEma(model), precision)
     monkeypatch.setattr(TrainStep, "uses_kernels", True)
-    step._low = step.forward
+    step._low = step.model
     monkeypatch.setattr(norm_act, "_programs", lambda device: 528)
     for module in [one for name, one in sys.modules.items() if name.startswith("yolofast.") and one is not None]:
         if hasattr(module, "kernels_for"):

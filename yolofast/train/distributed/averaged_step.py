@@ -5,42 +5,27 @@ version with two differentiable sums per layer: slow, for trials and tests. It c
 subtracted. So it rounds less than torch's layer for channels_last maps on the CPU (off by about 10⁻⁶ in float32).
 """
 
-import gc
-import warnings
-from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
-from yolofast.ranks import sum_over_ranks, world
+from yolofast.ranks import reduces, sum_over_ranks, world
+from yolofast.train.distributed.averaged_gradients import AveragedGradients
 from yolofast.train.step import RunningLosses, TrainStep
 
 
 def distribute(step: TrainStep) -> None:
-    """Of several ranks: its batches become parts of a larger one. The model itself stays, for weights and averages.
+    """Of several ranks: its batches become parts of a larger one, and all start from the first rank's state.
 
     Statistics are not broadcast before each step: training does not read them, and `even_out` makes them the
     first rank's before anybody does. To be called again when other parameters have come to require gradients.
     """
-    step.forward, step.alone = step.model, nullcontext
-    gc.collect()  # an earlier one would still listen to the gradients
-    device = step.precision.device
-    # The layout of a gradient that is a single row has several names, which torch takes for a mistake.
-    warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # broadcast_buffers has got another name in torch 2.13
-        shared = DistributedDataParallel(
-            step.model,
-            device_ids=[device] if device.type == "cuda" else None,
-            broadcast_buffers=False,
-            gradient_as_bucket_view=False,  # summed gradients have memory of their own, which views would leave
-        )
-    step.forward, step.alone = shared, shared.no_sync
-    for tensor in step.ema.model.state_dict().values():
-        dist.broadcast(tensor, src=0)
+    for model in (step.model, step.ema.model):
+        for tensor in model.state_dict().values():
+            dist.broadcast(tensor, src=0)
+    step.exchange_by(AveragedGradients([p for p in step.model.parameters() if p.requires_grad]))
 
 
 @torch.no_grad()
@@ -50,7 +35,7 @@ def even_out(step: TrainStep) -> None:
     Gradients that wait for an update are averaged, so that any number of ranks can continue with them. BatchNorm
     statistics are the first rank's, as published: those of its own part of the batches, unless they are synchronised.
     """
-    if world() == 1:
+    if not reduces():
         return
     for gradient in step.pending:
         dist.all_reduce(gradient)
@@ -63,7 +48,7 @@ def even_out(step: TrainStep) -> None:
 def mean_losses(losses: RunningLosses) -> dict[str, float]:
     """Means over all ranks since `reset`. Waits for the device, and for the others."""
     own: dict[str, Any] = losses.means()
-    if world() == 1:
+    if not reduces():
         return own
     values = sum_over_ranks(torch.tensor(list(own.values()), dtype=torch.float64)) / world()
     return dict(zip(own, values.tolist(), strict=True))
@@ -71,7 +56,7 @@ def mean_losses(losses: RunningLosses) -> dict[str, float]:
 
 def synchronise_batch_norm(model: nn.Module, device: torch.device) -> nn.Module:
     """The model with every BatchNorm over all ranks; parameters and statistics stay the same tensors."""
-    if world() == 1:
+    if not reduces():
         return model
     if device.type == "cuda":
         synchronised: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]

@@ -20,16 +20,15 @@ import torch.distributed as dist
 
 # Its functions take the group there is when it is imported as a default, and would keep that alive past its end.
 import torch.distributed.nn.functional
-from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
+from torch.distributed import HashStore, PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
-from yolofast.config.common import Gear
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.pixels import ImageSource, PackedImages
 from yolofast.precision import device_of
-from yolofast.ranks import is_first, rank, wait_for_all, world
+from yolofast.ranks import is_first, rank, reducing_alone, wait_for_all, world
 from yolofast.store.images import open_images
 from yolofast.train.distributed.heartbeat import EXIT_STOPPED, Watch, say_why
 from yolofast.train.distributed.restart import store_of_this_try
@@ -78,15 +77,38 @@ class _Meeting:
     watch: Watch
 
     def form_group(self) -> None:
-        backend = "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo"
         own = PrefixStore(f"round {self.watch.round}", store_of_this_try(self.store))
-        number, ranks = self.place.rank, self.place.world
-        dist.init_process_group(backend, store=own, rank=number, world_size=ranks, timeout=_LONGEST_WAIT)
+        _form_group(self.device, own, self.place)
 
     def stop_sums(self) -> None:
         """On GPUs nothing else ends a sum to which a rank adds nothing. gloo notices by itself that one has left."""
         if self.device.type == "cuda" and dist.group.WORLD is not None:
             dist.group.WORLD._get_backend(self.device).abort()
+
+
+def _form_group(device: torch.device, store: Store, place: RankPlace) -> None:
+    backend = "gloo"
+    if device.type == "cuda":
+        backend = "cpu:gloo,cuda:nccl"
+        # In a capture ranks would meet to tell each other where their memory is: one that fails before would be waited
+        # for. It is read when NCCL starts.
+        os.environ.setdefault("NCCL_GRAPH_REGISTER", "0")
+    number, ranks = place.rank, place.world
+    dist.init_process_group(backend, store=store, rank=number, world_size=ranks, timeout=_LONGEST_WAIT)
+
+
+@contextmanager
+def group_of_one(device: torch.device) -> Iterator[None]:
+    """This process is a group of its own, and adds up what several ranks would: to test that, and to measure it."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device.index or 0)
+    _form_group(device, HashStore(), RankPlace())
+    try:
+        with reducing_alone():
+            yield
+    finally:
+        gc.collect()
+        dist.destroy_process_group()
 
 
 _meeting: _Meeting | None = None
@@ -123,8 +145,8 @@ def joined(device: torch.device) -> Iterator[None]:
         _leave_in_trouble(error, watch)
     finally:
         watch.stop()
-    # A thread still inside the store when the interpreter ends would abort the process.
-    watch.join(_PATIENCE_WITH_THE_WATCH)
+        # A thread still inside the store when the interpreter ends would abort the process.
+        watch.join(_PATIENCE_WITH_THE_WATCH)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # The shared model goes in circles, and has the group. If it were the last one to have it, gloo's threads would be
     # waited for with Python's lock held, which they need to let go of their last sum: for ever, on busy machines.
@@ -281,12 +303,3 @@ def check_devices(config: TrainConfig) -> str:
     for number in config.devices:
         device_of(number, config.device)
     return config.device.removeprefix("cuda:")
-
-
-def gear_of_ranks(gear: Gear, say: Callable[[str], None]) -> Gear:
-    """Several ranks run the step as written: graphs and compiled steps would have to contain their exchange."""
-    if world() == 1 or gear == "eager":
-        return gear
-    if gear != "auto":
-        say(f"gear: eager instead of {gear}, which runs on one GPU only")
-    return "eager"

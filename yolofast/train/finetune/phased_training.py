@@ -13,7 +13,7 @@ from torch import nn
 from yolofast.errors import UserError
 from yolofast.model.contract import Network
 from yolofast.optim.optimizer import parameter_groups, split_groups
-from yolofast.ranks import world
+from yolofast.ranks import reduces
 from yolofast.train.distributed.averaged_step import distribute
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan
 from yolofast.train.step import TrainStep
@@ -55,7 +55,7 @@ class PhasedTraining:
         """Lets the layers of a phase learn, and no others."""
         phase.freeze(self._model)
         self._learn(phase)
-        if world() > 1:
+        if reduces():
             distribute(self._step)
 
     @property

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 import torch
 
+from yolofast.config.common import Gear as GearSetting
 from yolofast.errors import in_one_line
 from yolofast.precision import device_is_lost
+from yolofast.ranks import reduces
 from yolofast.structures import Batch
 from yolofast.train.gears.compile_ahead import CompileAhead
 from yolofast.train.gears.compiling import compiled_loss_of
@@ -32,6 +34,7 @@ from yolofast.train.gears.gears import (
     with_padding_slots,
 )
 from yolofast.train.gears.kernels_together import compile_kernels_together
+from yolofast.train.gears.ranks_gear import RanksGear
 from yolofast.train.step import StepKind, TrainStep
 
 WORTH_COMPILING = 300.0
@@ -83,6 +86,10 @@ class GearBox:
         self._ahead_for: _Sort | None = None
         self._ahead_slots: tuple[int, ...] = ()
         self._pace = Pace(step.precision.device)
+        self._ranks: RanksGear | None = None
+        if name == "graph" and reduces():
+            self._ranks = RanksGear(step, images, say, self._worth_tuning)
+            self.compile_nothing()
         self.now = "eager" if self._plain is self._eager else "graph"
         """The gear in which the last batch of the usual size ran."""
         self.graph_failed, self.compile_failed = "", ""
@@ -109,6 +116,10 @@ class GearBox:
         self._pace.step_queued()
 
     def _run(self, batch: Batch, kind: StepKind) -> None:
+        if self._ranks is not None:
+            self._ranks.run(batch, kind)
+            self.now = self._ranks.now
+            return
         if len(batch.images) != self._images:
             self._run_short(batch, kind)
             return
@@ -151,6 +162,8 @@ class GearBox:
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
+        if self._ranks is not None:
+            self._ranks.close()
 
     def _run_compiled(self, batch: Batch, kind: StepKind) -> bool:
         slots: int | None = padding_slots_of(batch)
@@ -317,3 +330,19 @@ def choose_gear(
     if at_once is not None:
         box.settle(at_once)
     return box
+
+
+def gear_of_ranks(gear: GearSetting, device: torch.device, say: Callable[[str], None], *, sync_bn: bool) -> GearSetting:
+    """Of several ranks `auto` is a captured step on GPUs, and the step as written on CPUs. Nothing is compiled."""
+    if not reduces() or gear == "eager":
+        return gear
+    if device.type != "cuda":
+        if gear != "auto":
+            say(f"gear: eager instead of {gear}, which several processes run on GPUs only")
+        return "eager"
+    if sync_bn:
+        say("gear: eager, because BatchNorm over all GPUs (--sync-bn) cannot be captured")
+        return "eager"
+    if gear == "compile":
+        say("gear: graph of the step as written instead of compile, which runs on one GPU only")
+    return "graph"

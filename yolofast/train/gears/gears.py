@@ -101,25 +101,52 @@ class GraphGear:
         return [key.slots for key in self._graphs if key._replace(slots=own.slots) == own]
 
     def run(self, batch: Batch, kind: StepKind) -> None:
+        as_written = self._key(batch, kind)._replace(timed=False)
+        if not self.has(batch, kind) and as_written not in self._ready:
+            with tuned_convolutions(self._worth_tuning(batch)), without_probe(self.step):
+                self._run_as_written(batch, kind)
+            self._ready.add(as_written)
+            if self.step.probe is not None:
+                self.step.probe.captured()  # this was not a step like others
+            return
+        while not self.has(batch, kind):
+            self.capture(batch, kind)
+        self._graphs[self._key(batch, kind)].replay(batch, self.step.probe)
+
+    def has(self, batch: Batch, kind: StepKind) -> bool:
+        """Whether there is a graph for it."""
         if self._version != self.step.version:
             self._graphs.clear()  # they move other weights than are to be moved now
             self._ready.clear()
             self._version = self.step.version
-        probe, key = self.step.probe, self._key(batch, kind)
-        as_written = key._replace(timed=False)
-        if as_written in self._ready:
-            self._run_captured(batch, kind, key)
-            return
-        with tuned_convolutions(self._worth_tuning(batch)), without_probe(self.step):
-            self._run_as_written(batch, kind)
-        self._ready.add(as_written)
-        if probe is not None:
-            probe.captured()  # this was not a step like others
+        return self._key(batch, kind) in self._graphs
+
+    def capture(self, batch: Batch, kind: StepKind) -> None:
+        """Nothing is computed. Such a step was made as written before: kernels and plans are there, as none can be made
+        now."""
+        probe = self.step.probe
+        try:
+            # cuDNN takes again what it took for the step as written. To measure now would end the capture.
+            untuned = tuned_convolutions(False)
+            with untuned, nullcontext() if self._timed else without_probe(self.step):
+                made = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
+            self._graphs[self._key(batch, kind)] = made
+        except Exception:
+            if probe is None or not self._timed:
+                raise
+            probe.in_graphs = False  # training continues without being looked into
+        finally:
+            if probe is not None:
+                probe.captured()  # or tried to: this was not a step like others
+
+    @property
+    def _timed(self) -> bool:
+        """Marks are part of a graph: a step that is timed has its own."""
+        return self.step.probe is not None and self.step.probe.in_graphs
 
     def _key(self, batch: Batch, kind: StepKind) -> "_Key":
-        probe, (_, slots) = self.step.probe, batch.targets.valid.shape
-        timed = probe is not None and probe.in_graphs  # marks are part of a graph: a step that is timed has its own
-        return _Key(batch.images.shape, batch.images.dtype, slots, kind, id(self.step.criterion), timed)
+        images, slots = batch.images, padding_slots_of(batch)
+        return _Key(images.shape, images.dtype, slots, kind, id(self.step.criterion), self._timed)
 
     def _run_as_written(self, batch: Batch, kind: StepKind) -> None:
         """On a stream of its own: what outlives a step on the default stream would keep graphs from being captured."""
@@ -133,25 +160,6 @@ class GraphGear:
         with torch.cuda.stream(self._stream):
             self.step.run(batch.images, batch.targets, kind, self._loss_of)
         current.wait_stream(self._stream)
-
-    def _run_captured(self, batch: Batch, kind: StepKind, key: "_Key") -> None:
-        probe = self.step.probe
-        if key not in self._graphs:
-            try:
-                # cuDNN takes again what it took for the step as written. To measure now would end the capture.
-                untuned = tuned_convolutions(False)
-                with untuned, nullcontext() if key.timed else without_probe(self.step):
-                    self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
-            except Exception:
-                if probe is None or not key.timed:
-                    raise
-                probe.in_graphs = False  # training continues without being looked into
-                self.run(batch, kind)
-                return
-            finally:
-                if probe is not None:
-                    probe.captured()  # or tried to: this was not a step like others
-        self._graphs[key].replay(batch, probe)
 
 
 class _Key(NamedTuple):
