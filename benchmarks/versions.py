@@ -21,13 +21,20 @@ def versions(against: str, folder: Path) -> dict[str, Path]:
 
 
 def checked_out(commit: str, folder: Path) -> Path:
-    """Its package, beside the benchmarks of this version: both versions are measured by the same program."""
+    """Its package, beside the benchmarks of this version: both versions are measured by the same program.
+
+    `commit` may also be a folder that has a package, where there is no repository.
+    """
     folder.mkdir()
-    command = ["git", "archive", commit, "yolofast"]
-    archive = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE)
-    if archive.returncode:
-        raise SystemExit(f"--against {commit}: this repository has no such commit with a package in it")
-    subprocess.run(["tar", "x", "-C", str(folder)], input=archive.stdout, check=True)
+    package = Path(commit).resolve() / "yolofast"
+    if package.is_dir():
+        (folder / "yolofast").symlink_to(package)
+    else:
+        command = ["git", "archive", commit, "yolofast"]
+        archive = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE)
+        if archive.returncode:
+            raise SystemExit(f"--against {commit}: this repository has no such commit with a package in it")
+        subprocess.run(["tar", "x", "-C", str(folder)], input=archive.stdout, check=True)
     (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
     return folder
 

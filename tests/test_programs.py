@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.programs import Program, run
+from tests.train.small_run import flags
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +58,42 @@ def test_training_imports_neither_sweeps_nor_trackers():
     asked = "[name in sys.modules for name in ('yolofast.sweep', 'yolofast.track', 'scipy.optimize')]"
     code = f"import sys, yolofast.commands.train; print({asked})"
     assert in_new_python(code) == "[False, False, False]\n"
+
+
+NOT_BEFORE_THE_FIRST_UPDATE = (
+    "torch._dynamo", "torch._inductor", "torch.onnx", "torch.distributed.tensor", "sympy", "scipy.special",
+    "scipy.optimize", "scipy.linalg", "scipy.stats", "scipy.spatial", "matplotlib", "pandas", "tensorboard", "PIL",
+    "torchvision", "pydantic", "onnx", "requests", "yolofast.report", "yolofast.pages", "yolofast.sweep",
+    "yolofast.track", "yolofast.motion", "yolofast.commands.explain", "yolofast.commands.sweep",
+)  # fmt: skip
+FIRST_UPDATE = """
+import sys
+from yolofast.cli import main
+import yolofast.commands.train
+from yolofast.train import loop
+own, missing = loop.turn, sys.argv[1].split()
+def turn(*given, **named):
+    made = own(*given, **named)
+    print("there:", [name for name in missing if name in sys.modules])
+    sys.exit(0)
+loop.turn = turn
+main(sys.argv[2:])
+"""
+
+
+def test_until_the_first_update_nothing_is_imported_that_it_does_not_need(tmp_path):
+    """Of a plain training, but for its picture of the labels: where a GPU trains, another process draws that."""
+    words = [" ".join(NOT_BEFORE_THE_FIRST_UPDATE), "train", *flags(tmp_path), "--no-plots"]
+    said = subprocess.run([sys.executable, "-c", FIRST_UPDATE, *words], stdout=subprocess.PIPE, text=True).stdout
+    assert "\nthere: []\n" in said
+
+
+@pytest.mark.parametrize(("first", "kept"), [("", "True"), ("import torch; ", "False")])
+def test_what_a_program_imports_first_is_not_searched_for_garbage(first, kept):
+    """Where torch is there already, it is a part of a larger program, whose garbage is its own."""
+    code = f"{first}import argparse, gc; from yolofast.exit_codes import run_command; gc.collect()\n"
+    code += "run_command('builtins:id', argparse.Namespace()); print(gc.get_freeze_count() > 1000, gc.isenabled())"
+    assert in_new_python(code) == f"{kept} True\n"
 
 
 def test_scripts_and_modules(tmp_path):

@@ -1,11 +1,12 @@
 import os
+import sys
 import threading
 
 import pytest
 
 from tests.patience import PATIENCE
 from yolofast import __main__, cli
-from yolofast.files.threads import read_ahead
+from yolofast.files.threads import import_meanwhile, read_ahead
 
 
 def test_all_items_in_their_order():
@@ -78,3 +79,11 @@ def test_a_program_ends_by_itself_while_a_thread_is_still_in_compiled_code(monke
         thread.join(PATIENCE)
     monkeypatch.setattr(cli, "main", lambda: 0)
     assert __main__.main() == 0 and ends == [130]
+
+
+def test_what_is_needed_later_is_imported_by_a_thread(tmp_path, monkeypatch):
+    """One that fails keeps the others from nothing."""
+    (tmp_path / "needed_later.py").write_text("import threading\nBY = threading.current_thread().name\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import_meanwhile("no.such.module", "needed_later").join()
+    assert sys.modules.pop("needed_later").BY == "yolofast-imports"

@@ -73,3 +73,9 @@ def test_rows_of_two_versions(monkeypatch):
 
 class Asked:
     rounds = 3
+
+
+def test_the_package_of_a_folder_where_there_is_no_repository(tmp_path):
+    (tmp_path / "old" / "yolofast").mkdir(parents=True)
+    code = versions(str(tmp_path / "old"), tmp_path / "against")[str(tmp_path / "old")]
+    assert (code / "yolofast").resolve() == tmp_path / "old" / "yolofast" and (code / "benchmarks").is_dir()

@@ -128,7 +128,7 @@ def test_one_that_cannot_be_resumed_is_still_marked(run, monkeypatch):
 @pytest.mark.parametrize("more", [[], ["--max-steps", "3"]], ids=["all epochs", "all steps"])
 def test_a_run_that_lacks_only_its_report_is_complete(tmp_path, words, monkeypatch, capsys, more):
     run = tmp_path / "runs" / "run"
-    interrupted_at(monkeypatch, "yolofast.train.finish.leave_report", [*words, *more])
+    interrupted_at(monkeypatch, "yolofast.report.run.run_page.leave_report", [*words, *more])
     printed = capsys.readouterr().out
     assert f"interrupted; the run is complete. To make its report: {own_command()} report {run}" in printed
     assert "--resume" not in printed and not (run / "interrupted.json").exists()

@@ -13,9 +13,11 @@ from yolofast.optim.optimizer import ModelEma, parameter_groups
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch
+from yolofast.train.gears import waking
 from yolofast.train.gears.compiling import compiled_loss_of
 from yolofast.train.gears.gear_box import GearBox
-from yolofast.train.gears.gears import EagerGear, GraphGear
+from yolofast.train.gears.gears import EagerGear, GraphGear, tried_only, with_padding_slots
+from yolofast.train.gears.kernels_together import compile_kernels_together
 from yolofast.train.step import StepKind, TrainStep
 
 BATCH, SIZE, NC = 8, 128, 20
@@ -76,7 +78,8 @@ def test_other_threads_may_ask_for_pinned_memory_while_a_graph_is_captured():
     try:
         gear = GraphGear(make_step("bf16"))
         for size in (2, 4, 8):
-            gear.run(batch(0, size), ALONE)
+            for number in range(2):
+                gear.run(batch(number, size), ALONE)
     finally:
         stop.set()
         thread.join()
@@ -100,9 +103,44 @@ def test_after_a_capture_that_failed_all_continues():
     assert len(said) == 1 and "a lower gear" in said[0] and box.now == "eager"
     assert torch.rand(1000, device="cuda").std() > 0.2
     graph = GraphGear(make_step("bf16"))
-    graph.run(batch(0), ALONE)
+    for number in range(2):
+        graph.run(batch(number), ALONE)
     assert graph.captured == 1
     torch.cuda.synchronize()
+
+
+def test_one_graph_serves_batches_with_fewer_boxes():
+    """A box captures once for 16, 32 and 64 padding slots; weights move as in steps as written."""
+    eager, graph = make_step(), make_step()
+    box = GearBox(graph, "graph", BATCH, 100, pytest.fail)
+    box.compile_nothing()
+    for number, slots in enumerate([32, 64, 16, 32, 64, 16]):
+        given = with_padding_slots(batch(number), slots)
+        for step, gear in ((graph, box), (eager, EagerGear(eager))):
+            step.optimizer.set((1e-3 * number, 2e-3, 1e-2), 0.8 + 0.01 * number)
+            gear.run(given, ALONE)
+    assert box.prepared == 3, "as written with 32 and 64, captured with 64"
+    assert_close(graph.tensors(), eager.tensors(), 1e-4)
+
+
+def test_compiling_a_networks_kernels_together_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path))
+    plain, step = make_step("bf16"), make_step("bf16")
+    compile_kernels_together(step, batch(0).images, tuned=False)
+    assert len(list((tmp_path / "compiled").iterdir())) == 1
+    assert all(torch.equal(own, other) for own, other in zip(step.tensors(), plain.tensors(), strict=True))
+    assert_close(run(step, EagerGear(step), [ALONE] * 2), run(plain, EagerGear(plain), [ALONE] * 2), 1e-4)
+
+
+def test_what_wakes_the_gpu_works():
+    """In a run its failures are silent."""
+    precision = make_step("bf16").precision
+    before = torch.cuda.get_rng_state()
+    waking.use_libraries(precision)
+    waking.name_kernels()
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    for thread in waking.wake(precision):
+        thread.join()
 
 
 @pytest.mark.parametrize("sizes", [{2: 3, 4: 5}, {1: 3, 2: 3, 3: 3, 4: 3, 5: 3}])
@@ -122,7 +160,8 @@ def test_a_replay_never_waits_for_the_host():
     step = make_step("bf16")
     gear = GraphGear(step)
     first = batch(0)
-    gear.run(first, ALONE)
+    for _ in range(2):
+        gear.run(first, ALONE)
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -186,7 +225,10 @@ def moves_of(gear, images_times=1.0):
     step.optimizer.set((0.0, 2e-3, 1e-2), 0.8)
     given = batch(0)
     given.images.mul_(images_times)
-    gear(step).run(given, ALONE)
+    made = gear(step)
+    with tried_only(step):
+        made.run(given, ALONE)  # as written: the next one is captured
+    made.run(given, ALONE)
     return [p.detach() - b for p, b in zip(step.model.parameters(), before, strict=True)]
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.train.small_run import flags
 from tests.watch.made_runs import make_run
 from yolofast.cli import main
+from yolofast.evaluate.drawing import curves_picture, panels_of
 from yolofast.pages.elements import Figures, LineChart, Page
 from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.comparison_page import page_of
@@ -17,7 +18,6 @@ from yolofast.runs import layout
 from yolofast.runs.layout import Column
 from yolofast.train.display import line_of
 from yolofast.train.record import Recorder
-from yolofast.train.run_pictures import curves_picture, panels_of
 from yolofast.watch.runs import Runs
 from yolofast.watch.server import layout_script
 

@@ -11,6 +11,7 @@ from tests.train.test_resume import assert_same_state
 from yolofast.cli import main
 from yolofast.config.train import TrainConfig, is_demonstration
 from yolofast.errors import UserError
+from yolofast.train import session
 from yolofast.train.guard import Course
 from yolofast.watch.runs import Runs
 
@@ -46,6 +47,21 @@ def test_resume_or_start_leaves_a_demonstration_one():
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     return tmp_path_factory.mktemp("course")
+
+
+@pytest.mark.slow
+def test_after_its_first_epoch_a_run_gets_ready_for_its_end(tmp_path, monkeypatch):
+    """A run that is resumed does so again: it is another process."""
+    rows = []
+
+    def ready(run):
+        written = tmp_path / "runs" / "exp" / "results.csv"
+        rows.append(len(written.read_text().splitlines()) - 1 if written.exists() else 0)
+
+    monkeypatch.setattr(session, "import_for_the_end", ready)
+    same = ["train", *flags(tmp_path, epochs=4), "--resume-or-start"]
+    assert main([*same, "--until-epoch", "2"]) == 0 and rows == [0]
+    assert main(same) == 0 and rows == [0, 2]
 
 
 @pytest.mark.slow

@@ -5,8 +5,14 @@ import numpy as np
 import pytest
 import torch
 
+from tests.evaluate.made_up import index, random_boxes
+from yolofast.detect.accumulator import Evaluated
+from yolofast.evaluate.confusion import ConfusionMatrix
+from yolofast.evaluate.drawing import curves_picture, panels_of
+from yolofast.evaluate.v7_metrics import V7Metrics
 from yolofast.structures import Batch, Detections, InputConvention, Targets
-from yolofast.train.run_pictures import RunPictures, copy_of_first, curves_picture, panels_of, picture_grid
+from yolofast.train import run_pictures
+from yolofast.train.run_pictures import RunPictures, copy_of_first, picture_grid
 
 NAMES = ("a", "b")
 
@@ -62,6 +68,44 @@ def test_one_warning_and_no_more(tmp_path):
     assert len(said) == 1 and said[0].startswith("warning: train_batch0.jpg could not be drawn, the run continues")
     assert (tmp_path / "train_batch1.jpg").is_file()  # the others are drawn all the same
     assert not list(tmp_path.glob(".*tmp"))
+
+
+@pytest.mark.slow
+def test_charts_that_other_processes_draw_are_the_same(tmp_path):
+    """To the bit; a failure of theirs is the warning that it is in this process."""
+    rows = [{"epoch": number, "train/box_loss": 1.0 / (1 + number)} for number in range(5)]
+    split = index(random_boxes(np.random.default_rng(0), 8, 2), [(64, 64)] * 8, nc=2)
+    drawn, said = {}, []
+    for apart in (False, True):
+        folder = tmp_path / str(apart)
+        (folder / "F1_curve.png").mkdir(parents=True)
+        pictures = RunPictures(folder, NAMES, say=said.append, apart=apart)
+        pictures.labels(split)
+        pictures.end_is_near()
+        assert len(pictures._helpers) == 3 * apart
+        pictures.curves(rows)
+        pictures.scores(Evaluated(V7Metrics().result(), ConfusionMatrix(2), None, {}))
+        pictures.finish()
+        assert pictures._helpers == []
+        drawn[apart] = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert drawn[True] == drawn[False]
+    names = {"labels.jpg", "results.png", "PR_curve.png", "P_curve.png", "R_curve.png", "confusion_matrix.png"}
+    assert drawn[True].keys() == names
+    here, there = said
+    assert here.replace(str(tmp_path / "False"), "") == there.replace(str(tmp_path / "True"), "") != ""
+
+
+@pytest.mark.slow
+def test_where_no_process_can_be_started_charts_are_drawn_here(tmp_path, monkeypatch):
+    def fail(modules):
+        raise OSError("no room")
+
+    monkeypatch.setattr(run_pictures, "Helper", fail)
+    pictures = RunPictures(tmp_path, NAMES, say=pytest.fail, apart=True)
+    pictures.end_is_near()
+    pictures.curves([{"epoch": 0, "train/box_loss": 1.0}])
+    pictures.finish()
+    assert (tmp_path / "results.png").is_file()
 
 
 def test_without_a_folder_nothing_is_kept():

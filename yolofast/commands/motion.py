@@ -8,7 +8,7 @@ from pathlib import Path
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.motion import MotionTrainConfig, MotionValConfig
 from yolofast.errors import UserError
-from yolofast.evaluate.plots import blank, encoded
+from yolofast.evaluate.drawing import blank, encoded
 from yolofast.files.atomic_file import write_output
 from yolofast.motion.training.horizons import SIMPLE, Answer, as_json, judged, learned, questions
 from yolofast.motion.training.session import train_motion

@@ -5,8 +5,6 @@ import os
 
 import torch
 
-from yolofast.commands.explain import explain_training
-from yolofast.commands.explain_against import explain_against
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
 from yolofast.errors import UserError
@@ -20,6 +18,7 @@ from yolofast.train.session import train
 
 
 def run(args: argparse.Namespace) -> int | None:
+    """What only some trainings need is imported where they do: every start takes the time of what is imported above."""
     _take_explained_recipe(args)
     with first_rank_speaks():
         config, given = from_args(TrainConfig, args), given_settings(TrainConfig, args)
@@ -34,11 +33,10 @@ def run(args: argparse.Namespace) -> int | None:
     if config.against is not None and not config.explain:
         raise UserError("--against compares what would run: it needs --explain", fix="add --explain")
     if config.against is not None:
-        explain_against(config, given)
+        found("yolofast.commands.explain_against:explain_against")(config, given)
     elif config.explain:
-        explain_training(config, given)
+        found("yolofast.commands.explain:explain_training")(config, given)
     elif config.evolve:
-        # Not imported above: with SciPy's optimizers it would be a tenth of every start's processor time.
         found("yolofast.commands.sweep:evolve_training")(config, given, Display(config.epochs).say)
     elif is_paused_for_time(train(config, given)):
         return EXIT_PAUSED

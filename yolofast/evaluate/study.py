@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from yolofast.evaluate.plots import blank, encoded, plain
+from yolofast.evaluate.drawing import blank, encoded, plain
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.files.atomic_file import write_output
 

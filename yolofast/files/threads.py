@@ -9,6 +9,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from importlib import import_module
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -108,6 +110,19 @@ def read_ahead(items: Generator[Item], ahead: int, patience: float | None = _PAT
     finally:
         stop.set()
         thread.join(patience)
+
+
+def import_meanwhile(*modules: str) -> threading.Thread:
+    """For what is needed later, while this thread waits for a device. What fails here fails where it is needed."""
+
+    def work() -> None:
+        for module in modules:
+            with suppress(Exception):
+                import_module(module)
+
+    thread = threading.Thread(target=work, name="yolofast-imports", daemon=False)
+    thread.start()
+    return thread
 
 
 def still_reading_ahead() -> bool:

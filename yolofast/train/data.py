@@ -40,6 +40,8 @@ from yolofast.train.distributed.join import open_images_together
 from yolofast.train.families.family import Rules
 
 Say = Callable[[str], None]
+Batches = WorkerLoader | DeviceLoader | QuadOnDevice
+"""What makes the batches of a run."""
 
 _MOST_WORKERS = 8
 """As many as published."""
@@ -67,7 +69,7 @@ def read_data(config: TrainConfig, say: Say) -> Data:
 def prepare_batches(
     config: TrainConfig, rules: Rules, index: ImageIndex, precision: Precision, model: Network, say: Say,
     opened: Callable[[OpenStore], None],
-) -> WorkerLoader | DeviceLoader | QuadOnDevice:  # fmt: skip
+) -> Batches:  # fmt: skip
     """`opened` gets the store of the pixels, if there is one."""
     device, layout, inputs = precision.device, model.layout, model.inputs
     on_gpu = gpu_makes_batches(config, device)

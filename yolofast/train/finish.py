@@ -1,8 +1,11 @@
-"""The end of a run: its best weights made ready, its last pictures and records, and what to type next."""
+"""The end of a run: its best weights made ready, its last pictures and records, and what to type next.
+
+What only the end needs is imported then, unless a thread has done so while a GPU trained.
+"""
 
 import shlex
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +13,8 @@ from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import ImageDetector
+from yolofast.files.threads import import_meanwhile
 from yolofast.ranks import world
-from yolofast.report.run.evaluation_files import save_samples
-from yolofast.report.run.run_page import leave_report
 from yolofast.runs.divergence import lost_rows
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50
 from yolofast.runs.reader import RunFolder
@@ -25,7 +27,15 @@ from yolofast.train.run import Run
 from yolofast.train.run_pictures import telling_confidence
 from yolofast.words import clock, counted, own_command
 
+_NEEDED = ("yolofast.report.run.run_page", "scipy.special")
+"""Half a second in all."""
 _WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.predictions)
+
+
+def import_for_the_end(run: Run) -> None:
+    """While a GPU trains; on the CPU training would wait for it."""
+    if run.step.precision.device.type == "cuda":
+        import_meanwhile(*_NEEDED)
 
 
 def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:
@@ -44,7 +54,9 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
                 trainer.pictures.attempt("what the best weights see", lambda: _draw_best(run, trainer, best))
     summary = summary_of(progress.rows, progress.best_epoch, time.monotonic() - started)
     trainer.recorder.summary(summary)
-    leave_report(folder, trainer.best_found, run.data.val.names, display.say)
+    _leave_report(run, trainer)
+    with display.doing("drawing") if run.config.plots else nullcontext():
+        trainer.pictures.finish()
     trainer.recorder.close(complete=True)
     commands = _commands(run, progress, folder / FILES.weights)
     best_is_saved = progress.saved_epoch == progress.best_epoch
@@ -100,7 +112,7 @@ def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
     if run.config.plots and found is not None:
         with display.doing("drawing"):
             _draw_worst(run, trainer, folder, found)
-    leave_report(folder, found, run.data.val.names, display.say)
+    _leave_report(run, trainer)
 
 
 def nothing_left(config: TrainConfig, folder: Path) -> str:
@@ -125,7 +137,15 @@ def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     trainer.pictures.predictions(detector, index, telling_confidence(found))
 
 
+def _leave_report(run: Run, trainer: Trainer) -> None:
+    from yolofast.report.run.run_page import leave_report
+
+    leave_report(trainer.recorder.folder, trainer.best_found, run.data.val.names, trainer.display.say)
+
+
 def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> None:
+    from yolofast.report.run.evaluation_files import save_samples
+
     trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults, found.epoch))
 
 

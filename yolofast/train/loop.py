@@ -118,6 +118,8 @@ class Trainer:
     sampler: PhaseSampler = field(default_factory=NoSampler)
     """Times some of the steps by phase (`--profile-every`)."""
     course: Course = field(default_factory=Course)
+    meanwhile: Callable[[], object] = lambda: None
+    """Begins after the first epoch what the end of the run needs, while the device is busy."""
     best_found: Evaluated | None = None
     """The evaluation of the weights in `best.pt`, or to be written there, if this process has made it."""
 
@@ -147,7 +149,7 @@ class Trainer:
             self.checkpoints.check_room(self._step.tensors())
         guard = NanGuard(self._step, self.progress.lr_factor, self.run.rules.lower_rate)
         course, config = self.course, self._config
-        stopped = course.pauses(config, self.progress.epoch)
+        first, stopped = self.progress.epoch, course.pauses(config, self.progress.epoch)
         while self.progress.epoch < config.epochs and not stopped and not self._should_stop():
             epoch = self.progress.epoch
             course.epoch_begins()
@@ -165,6 +167,7 @@ class Trainer:
             self._interrupts.check()  # the epoch's batches have just been let go of, with destructors of theirs
             last = epoch + 1 == self._config.epochs or self._out_of_steps(epoch + 1)
             if last:
+                self.pictures.end_is_near()
                 self.run.settle(epoch)
             if not self._config.notest or last:
                 with self.display.doing("evaluating"):
@@ -173,6 +176,8 @@ class Trainer:
             last = last or self._out_of_patience(epoch + 1)
             self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
+            if epoch == first:
+                self.meanwhile()
             self.recorder.epoch(row)
             stopped = course.stops(row)
             course.epoch_ends()

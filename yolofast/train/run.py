@@ -16,8 +16,6 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.changes import SplitRecord, record_of
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.networks import Start, check_number_of_heads, starting_network
-from yolofast.loader.device_loader import DeviceLoader
-from yolofast.loader.quad import QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.network import Network
 from yolofast.model.summary import network_name
@@ -26,7 +24,17 @@ from yolofast.precision import WHY_NOT_OUR_KERNELS, Precision
 from yolofast.ranks import reduces, share_counts, world
 from yolofast.store.background import BackgroundCheck
 from yolofast.structures import QUAD_IMAGES, Batch
-from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, fit_biases, prepare_batches, read_data
+from yolofast.train.data import (
+    Batches,
+    Data,
+    ImageWeighting,
+    Say,
+    fit_anchors,
+    fit_biases,
+    gpu_makes_batches,
+    prepare_batches,
+    read_data,
+)
 from yolofast.train.distributed.averaged_step import distribute, synchronise_batch_norm
 from yolofast.train.distributed.join import device_of_rank, in_turn
 from yolofast.train.evaluation import Informative, RunEvaluation, measure_again, validation_of
@@ -35,6 +43,7 @@ from yolofast.train.finetune.folded_weights import has_folded_batch_norm, unfold
 from yolofast.train.finetune.freeze_plan import PlannedSchedule, frozen_at_random, plan_of, planned
 from yolofast.train.finetune.phased_training import PhasedTraining
 from yolofast.train.finetune.plan_file import PlanSpec
+from yolofast.train.gears.waking import wake
 from yolofast.train.step import TrainStep
 
 _PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
@@ -69,7 +78,7 @@ class Run:
     model: Network
     step: TrainStep
     losses: Losses
-    batches: WorkerLoader | DeviceLoader | QuadOnDevice
+    batches: Batches
     schedule: PlannedSchedule
     phases: PhasedTraining
     evaluation: RunEvaluation
@@ -184,6 +193,8 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     """A run that is not `fresh` has a state to be loaded: nothing is fitted for it. It may have a `plan` of its own."""
     device = device_of_rank(config.device)
     precision = Precision.choose(config.precision, device)
+    if gpu_makes_batches(config, device):  # otherwise processes are forked, which nothing must be under way for
+        wake(precision)
     hyp = hyp_of(config)
     share_counts(not config.faithful)
     data = in_turn(lambda: read_data(config, say))

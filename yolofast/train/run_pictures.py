@@ -1,11 +1,14 @@
 """The pictures of a run's folder: labels, training batches, curves (`results.png`), and what the network predicts.
 
 Batches are only copied while they are trained on, and drawn when the epoch is over, so neither speed nor result of the
-training depends on pictures. One that cannot be drawn costs a warning and no more.
+training depends on pictures. Where a GPU trains, charts are drawn by processes of their own (`files/helper.py`): they
+take seconds, in which the first step could be captured, or the prompt be back. One that cannot be drawn costs a warning
+and no more.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -20,26 +23,18 @@ from yolofast.dataset.overview_picture import draw_overview
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import ImageDetector
 from yolofast.detect.evaluation import accumulate_metrics
+from yolofast.evaluate.drawing import draw_course
 from yolofast.evaluate.mosaic_picture import as_detections, draw_boxes, save_mosaics
-from yolofast.evaluate.plots import encoded, save_plots
+from yolofast.evaluate.plots import plots_of
 from yolofast.evaluate.v7_metrics import GRID
 from yolofast.files.atomic_file import write_whole
+from yolofast.files.helper import Helper
 from yolofast.image_index import ImageIndex
 from yolofast.media.pictures import read_picture
 from yolofast.model.network import Network
 from yolofast.pixels import Image
 from yolofast.precision import Precision
-from yolofast.runs.layout import (
-    EPOCH,
-    FILES,
-    MOTION_METRICS,
-    TRAIN_LOSS,
-    VAL_LOSS,
-    columns_from,
-    columns_of,
-    numbered,
-    terms_in,
-)  # fmt: skip
+from yolofast.runs.layout import FILES, numbered
 from yolofast.structures import Batch, Detections, InputConvention, Targets
 
 _LONGEST_SIDE = 1920
@@ -75,49 +70,14 @@ def as_pictures(images: Tensor, inputs: InputConvention) -> list[Image]:
     return [np.ascontiguousarray(image) for image in blue_first.permute(0, 2, 3, 1).cpu().numpy()]
 
 
-def panels_of(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """The columns to draw above and below: losses of training above those of validation, then the metrics."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    terms = terms_in(names)
-    drawn = [column.name for _, column in columns_of(names) if column.drawn and column.source == "metric"]
-    half = (len(drawn) + 1) // 2
-    above, below = ([pattern.of_term(term) for term in terms] for pattern in (TRAIN_LOSS, VAL_LOSS))
-    return above + drawn[:half], below + drawn[half:]
-
-
-def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The picture, from the rows of `results.csv`; what was not measured in an epoch is left out of the curve."""
-    # Imported here, because a run without pictures has no use for it. Without pyplot nothing needs a display, and no
-    # figure has to be closed.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    above, below = panels_of(rows)
-    across, scores = len(above), {column.name for column in (*columns_from("metric"), *MOTION_METRICS)}
-    figure = Figure(figsize=(3 * across, 6), dpi=120, layout="constrained")
-    canvas: Any = FigureCanvasAgg(figure)
-    panels = figure.subplots(2, across).ravel()
-    for empty in panels[across + len(below) :]:  # of an odd number of metrics
-        empty.set_axis_off()
-    for panel, name in zip(panels, above + below, strict=False):
-        measured = [(row[EPOCH.name] + 1, row[name]) for row in rows if isinstance(row.get(name), int | float)]
-        epochs, values = zip(*measured, strict=True) if measured else ((), ())
-        panel.plot(epochs, values, marker="." if len(values) < 100 else None, linewidth=2, color="tab:blue")
-        panel.set_title(name.replace("(B)", "").replace("(M)", ""), fontsize=11)
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        panel.grid(alpha=0.3)
-        if name in scores:
-            panel.set_ylim(0, max(1.05 * max(values, default=0.0), 0.01))
-    figure.supxlabel("epoch", fontsize=10)
-    return encoded(canvas)
-
-
 Say = Callable[[str], None]
 _BATCHES = 3
 _IMAGES_OF_A_BATCH = 16
 _PREDICTIONS = 9
 _USUAL_CONFIDENCE, _LEAST_CONFIDENCE = 0.25, 0.05
+_DRAWS_LABELS, _DRAWS_CHARTS = "yolofast.dataset.overview_picture", "yolofast.evaluate.drawing"
+_HELPERS = 3
+"""At the end: for the course, for curves, and for the confusion matrix, which take about as long as one another."""
 
 
 class RunPictures:
@@ -125,15 +85,17 @@ class RunPictures:
 
     def __init__(
         self, folder: Path | None = None, names: Sequence[str] = (), inputs: InputConvention | None = None,
-        say: Say = lambda text: None,
+        say: Say = lambda text: None, *, apart: bool = False,
     ) -> None:  # fmt: skip
-        self._folder, self._names, self._say = folder, names, say
+        """`apart`: charts are drawn by other processes, until `finish`."""
+        self._folder, self._names, self._say, self._apart = folder, names, say, apart
+        self._helpers: list[Helper] = []
         self._inputs = inputs or InputConvention()
         self._copies: list[Batch] = []
         self._warned = False
 
     def labels(self, index: ImageIndex) -> None:
-        self._draw(FILES.labels, lambda path: draw_overview(index, path))
+        self._charts({FILES.labels: partial(draw_overview, index)})
 
     def trained_on(self, epoch: int, number: int, batch: Batch) -> None:
         """Keeps the first batches of a run. Never waits: on a GPU the copy is queued behind the work under way."""
@@ -147,14 +109,11 @@ class RunPictures:
         self._copies = []
 
     def curves(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._draw(FILES.curves, lambda path: write_whole(path, curves_picture(rows)))
+        self._charts({FILES.curves: partial(draw_course, rows=rows)})
 
     def scores(self, found: Evaluated) -> None:
         """Curves over confidence and recall, and the confusion matrix."""
-        names = self._names
-        self._draw(
-            FILES.precision_recall_curve, lambda path: save_plots(path.parent, found.metrics, found.confusion, names)
-        )
+        self._charts(plots_of(found.metrics, found.confusion, self._names))
 
     def validation(self, detector: ImageDetector, batches: Iterable[Batch], index: ImageIndex) -> None:
         """The first batches twice: with their true boxes, and with those found."""
@@ -186,6 +145,39 @@ class RunPictures:
 
         return self._draw(f"{FILES.predictions_folder}/{numbered(FILES.predictions_of_epoch, epoch + 1, 3)}", draw)
 
+    def end_is_near(self) -> None:
+        """Other processes get ready while the last evaluation runs."""
+        if self._folder is not None and self._apart:
+            self._help(_HELPERS)
+
+    def finish(self) -> None:
+        """Waits for what other processes draw."""
+        for helper in self._helpers:
+            for name, why in helper.failures().items():
+                self._warn(name, why)
+        self.close()
+
+    def close(self) -> None:
+        for helper in self._helpers:
+            helper.close()
+        self._helpers = []
+
+    def _charts(self, draw: Mapping[str, Callable[[Path], object]]) -> None:
+        """Each into its file of the folder, here or by the helper that was given the least."""
+        for name, chart in draw.items():
+            if self._folder is not None and self._apart and self._help(1):
+                given = partial(chart, self._folder / name)
+                self.attempt(name, partial(min(self._helpers, key=lambda one: one.given).give, name, given))
+            else:
+                self._draw(name, chart)
+
+    def _help(self, processes: int) -> bool:
+        """Whether there are helpers; as many as asked for, if the system has room for them."""
+        with suppress(OSError):
+            while len(self._helpers) < processes:
+                self._helpers.append(Helper([_DRAWS_LABELS, _DRAWS_CHARTS]))
+        return bool(self._helpers)
+
     def _draw_batch(self, batch: Batch, path: Path) -> None:
         height, width = batch.images.shape[2:]
         boxes = as_detections(batch.targets, width, height)
@@ -206,11 +198,14 @@ class RunPictures:
         try:
             draw()
         except Exception as error:  # noqa: BLE001 - no picture is worth a run
-            if not self._warned:
-                self._warned = True
-                self._say(f"warning: {what} could not be drawn, the run continues: {type(error).__name__}: {error}")
+            self._warn(what, f"{type(error).__name__}: {error}")
             return False
         return True
+
+    def _warn(self, what: str, why: str) -> None:
+        if not self._warned:
+            self._warned = True
+            self._say(f"warning: {what} could not be drawn, the run continues: {why}")
 
     def _draw(self, name: str, draw: Callable[[Path], object]) -> Path | None:
         if self._folder is None:

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from yolofast.train.finish import (
     end_interrupted,
     end_paused,
     finish_run,
+    import_for_the_end,
     mark_stopped,
     nothing_left,
     report_so_far,
@@ -159,6 +161,7 @@ def _lead(
             trainer.gear.close()
         run.close()
         if trainer is not None:
+            trainer.pictures.close()
             trainer.recorder.close()
     return folder, None
 
@@ -242,7 +245,10 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, course: Course, 
     end = min(config.epochs, config.until_epoch or config.epochs)
     gear = gear_of(run, max(end - progress.epoch, 0) * len(run.batches), display.say)
     recorder = NoRecorder() if folder is None else _recorder(run, folder, progress, display)
-    pictures = RunPictures(folder if config.plots else None, run.data.val.names, run.model.inputs, display.say)
+    pictures = RunPictures(
+        folder if config.plots else None, run.data.val.names, run.model.inputs, display.say,
+        apart=run.step.precision.device.type == "cuda",
+    )  # fmt: skip
     return Trainer(
         run=run,
         gear=gear,
@@ -252,6 +258,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, course: Course, 
         progress=progress,
         pictures=pictures,
         course=course,
+        meanwhile=(lambda: None) if folder is None else partial(import_for_the_end, run),
         batch_record=None if folder is None else BatchRecord(run.step, len(run.batches), folder, progress.epoch),
         sampler=recorded_phases(run, gear, folder, progress.epoch),
     )

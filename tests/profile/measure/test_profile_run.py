@@ -111,7 +111,7 @@ class CapturesLate(GearBox):
         super().__init__(run.step, "eager", run.images_per_step, 0, lambda text: None)
 
     @property
-    def graphs(self):
+    def prepared(self):
         return -self.missing
 
     def run(self, batch, kind):

@@ -9,10 +9,10 @@ import torch
 
 from tests.patience import PATIENCE
 from tests.train.small_step import AskingMap, AsksTheHost, small_batch, small_step
-from yolofast.train.gears import gear_box
+from yolofast.train.gears import gear_box, gears
 from yolofast.train.gears.compiling import compile_report, forget_unused, keep_compiled_kernels, kernel_folder
 from yolofast.train.gears.gear_box import GearBox, choose_gear
-from yolofast.train.gears.gears import with_padding_slots
+from yolofast.train.gears.gears import GraphGear, with_padding_slots
 from yolofast.train.step import StepKind
 
 ALONE = StepKind(sums=False, updates=True)
@@ -85,6 +85,99 @@ def test_what_cannot_be_compiled_says_why_and_continues():
     assert said[1].startswith("gear: stays eager, compiling failed: ")
     assert len(said[1]) > 50
     assert box_step.losses.bad_steps == 0
+
+
+class Replay:
+    """A graph, as far as a machine without a GPU has them: what was captured is made again."""
+
+    def __init__(self, step, batch, kind, loss_of, pool):
+        self._step, self._kind, self._shape = step, kind, batch.targets.valid.shape
+        self.replays = 0
+
+    def replay(self, batch, probe):
+        assert batch.targets.valid.shape == self._shape
+        self.replays += 1
+        self._step.run(batch.images, batch.targets, self._kind)
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    monkeypatch.setattr(gears, "_Captured", Replay)
+    monkeypatch.setattr(gears.GraphPool, "handle", None)
+
+
+def box_of_graphs(step, **how):
+    box = GearBox(step, "graph", 2, 1000, pytest.fail, **how)
+    box.compile_nothing()
+    return box
+
+
+def slots_of_graphs(box):
+    return {key.slots: graph.replays for key, graph in box._plain._graphs.items()}
+
+
+def test_the_first_batch_is_learnt_from_as_written_the_second_captured(graphs):
+    """Each of them once: the state is that of steps as written, to the bit."""
+    step, plain = small_step(), small_step()
+    gear, kinds = GraphGear(step), [ALONE, ALONE, StepKind(True, False), StepKind(True, True), ALONE]
+    for number, (kind, captured) in enumerate(zip(kinds, [0, 1, 1, 1, 1], strict=True)):
+        gear.run(small_batch(number), kind)
+        plain.run(small_batch(number).images, small_batch(number).targets, kind)
+        assert gear.captured == captured
+    for own, expected in zip(step.tensors(), plain.tensors(), strict=True):
+        assert torch.equal(own, expected)
+
+
+def test_other_layers_that_learn_are_captured_anew(graphs):
+    step = small_step()
+    gear = GraphGear(step)
+    for number in range(4):
+        gear.run(small_batch(number), ALONE)
+        step.version += number == 1
+    assert gear.captured == 1 and gear.prepared == 2
+
+
+def test_batches_with_fewer_boxes_run_in_the_graph_there_is(graphs, monkeypatch):
+    """The fullest so far is captured. What comes often gets its own graph, what is fuller at once."""
+    monkeypatch.setattr(gear_box, "_WORTH_FEWER_SLOTS", 4)
+    step, plain = small_step(), small_step()
+    box = box_of_graphs(step)
+    seen = []
+    for number, slots in enumerate([4, 8, 4, 8, 3, 4, 16, 8, 4, 4, 4, 16]):
+        batch = with_padding_slots(small_batch(number), slots)
+        box.run(batch, ALONE)
+        plain.run(batch.images, batch.targets, ALONE)
+        seen.append(slots_of_graphs(box))
+    assert seen[:4] == [{}, {}, {8: 1}, {8: 2}], "the third, with 4 slots, was made to have 8"
+    assert seen[5] == {8: 4} and seen[6] == {8: 4} and seen[7] == {8: 5}, "one with 16 is learnt from as written"
+    assert seen[8] == {8: 6} and seen[9] == {8: 6, 4: 1}, "the fifth with 4, of which the first was as written"
+    assert seen[11] == {8: 6, 4: 2, 16: 1}
+    for own, expected in zip(step.tensors(), plain.tensors(), strict=True):
+        assert torch.allclose(own, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_short_batches_have_a_graph_for_each_number_of_images(graphs):
+    box = box_of_graphs(small_step())
+    box.run(with_padding_slots(small_batch(0), 8), ALONE)
+    for number in range(8):
+        box.run(with_padding_slots(small_batch(number, images=3), 3 + number % 4), ALONE)
+    assert slots_of_graphs(box) == {8: 4}, "three as written, one as written to be captured, four captured"
+
+
+def test_where_sizes_of_images_differ_all_have_as_many_slots(graphs):
+    box = box_of_graphs(small_step(), one_shape=False)
+    for number, slots in enumerate([8, 4, 4, 3]):
+        box.run(with_padding_slots(small_batch(number), slots), ALONE)
+    assert slots_of_graphs(box) == {8: 3}
+
+
+def test_for_the_profiler_graphs_are_there_at_once_and_nothing_is_learnt(graphs):
+    step, plain = small_step(), small_step()
+    box = box_of_graphs(step)
+    box.settle(small_batch(0))
+    assert box.prepared == 2 and slots_of_graphs(box) == {3: 1}
+    for own, expected in zip(step.tensors(), plain.tensors(), strict=True):
+        assert torch.equal(own, expected)
 
 
 def test_a_gear_that_fails_gives_way_to_a_lower_one():

@@ -128,19 +128,19 @@ class CannotBeLookedInto:
 
 
 def test_a_graph_that_cannot_be_captured_with_marks_is_one_phase(monkeypatch):
-    """The step in which that was tried is not counted: it took longer than others."""
+    """The step in which that was tried is not counted, nor the first one, which is as written: they take longer."""
     monkeypatch.setattr(gears, "_Captured", CannotBeLookedInto)
     step = small_yolo()
     pool = GraphPool()
     pool._handle = 1
     gear, sampler = GraphGear(step, pool=pool), PhaseSampler(step, HostClock(), every=1, in_graphs=True)
-    for iteration in range(3):
+    for iteration in range(4):
         sampler.begin(iteration, DATA_WAIT)
         gear.run(a_batch(), ALONE)
         sampler.end()
     assert not sampler.looks_into_graphs
     assert [(sample.iteration, set(sample.phases)) for sample in sampler.take()] == [
-        (n, {DATA_WAIT, GRAPH}) for n in (1, 2)
+        (n, {DATA_WAIT, GRAPH}) for n in (2, 3)
     ]
 
 
@@ -283,7 +283,7 @@ def test_steps_that_are_not_looked_into_are_timed_around_on_request(monkeypatch)
     gear = GraphGear(step, pool=pool)
     for around, expected in ((False, ({FORWARD},)), (True, ({FORWARD}, {GRAPH}))):
         sampler = PhaseSampler(step, HostClock(), every=4, in_graphs=True, around_others=around)
-        for iteration in range(32):
+        for iteration in range(36):
             sampler.begin(iteration, DATA_WAIT)
             gear.run(a_batch(), ALONE)
             sampler.end()
@@ -291,4 +291,4 @@ def test_steps_that_are_not_looked_into_are_timed_around_on_request(monkeypatch)
         kinds = {frozenset(sample.phases) - {DATA_WAIT} for sample in samples}
         assert kinds == set(map(frozenset, expected))
         assert sum(FORWARD in sample.phases for sample in samples) >= 7
-        assert len(samples) >= 30 if around else len(samples) <= 8
+        assert len(samples) >= 33 if around else len(samples) <= 9

@@ -21,6 +21,7 @@ from yolofast.config.motion import MotionTrainConfig
 from yolofast.config.resumed import as_text, changed, from_yaml, to_yaml
 from yolofast.config.settings import in_form
 from yolofast.errors import UserError, in_one_line
+from yolofast.evaluate.drawing import draw_course
 from yolofast.files.atomic_file import write_whole
 from yolofast.motion.training.horizons import SIMPLE, as_json, judged, learned, questions
 from yolofast.motion.training.samples import Samples, TrackAugmentation
@@ -36,7 +37,6 @@ from yolofast.train.checkpoints import Checkpoints, is_whole, read_state
 from yolofast.train.display import Display
 from yolofast.train.record import Recorder, summary_of
 from yolofast.train.resume import run_to_resume
-from yolofast.train.run_pictures import curves_picture
 from yolofast.words import clock, counted, own_command
 
 NAME = "TrackSSM"
@@ -186,7 +186,7 @@ def _finish(trainer: MotionTrainer, folder: Path, seconds: float) -> None:
     write_whole(folder / FILES.motion, (json.dumps(figures, indent=1) + "\n").encode())
     if trainer.config.plots:
         try:
-            write_whole(folder / FILES.curves, curves_picture(progress.rows))
+            draw_course(folder / FILES.curves, progress.rows)
         except Exception as error:  # noqa: BLE001 - no picture is worth a run
             display.say(f"warning: {FILES.curves} could not be drawn: {type(error).__name__}: {error}")
     summary = summary_of(progress.rows, progress.best_epoch, seconds)

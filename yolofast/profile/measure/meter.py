@@ -95,9 +95,9 @@ class Meter:
         if self._gear.captured or self._gear.compiled:
             self._loop.keep_to_usual_slots()
         for _ in range(_MOST_TURNS if self._gear.captured else 0):
-            before = self._gear.graphs
+            before = self._gear.prepared
             self._loop.steps(_CAPTURING_STEPS, self._gear, self._sampler)
-            if self._gear.graphs == before:
+            if self._gear.prepared == before:
                 break
         self._loop.wait()
         self._sampler.take()
@@ -109,11 +109,11 @@ class Meter:
         """Milliseconds per step; `in_turn` with others, whose steps came before. Measured again if a graph had to be
         captured meanwhile, for a number of boxes that the warm-up did not have."""
         for _ in range(_MOST_TURNS):
-            before = self._gear.graphs
+            before = self._gear.prepared
             self._lead_in(steps, in_turn=in_turn)
             block = self._measured(steps)
             samples = self._sampler.take()
-            if self._gear.graphs == before:
+            if self._gear.prepared == before:
                 break
         else:
             self._captured_within = True

@@ -38,6 +38,7 @@ STAGES = (
     ("choosing a gear", _SESSION, "gear_of"),
     ("records and loggers", _SESSION, "_ready_trainer"),
     ("drawing the labels", "yolofast.train.run_pictures:RunPictures", "labels"),
+    ("compiling kernels", f"{_GEARS}.gear_box", "compile_kernels_together"),
     ("compiling and capturing", f"{_GEARS}.gears", "_Captured"),
     ("compiling and capturing", f"{_GEARS}.gear_box", "compiled_loss_of"),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from yolofast.evaluate.plots import encoded
+from yolofast.evaluate.drawing import encoded
 from yolofast.optim.optimizer import BIASES
 from yolofast.optim.schedule import StepSettings
 from yolofast.train.explain.explanation import CHANCES, Explanation, rate_of

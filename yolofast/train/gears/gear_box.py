@@ -1,8 +1,9 @@
 """Which gear a step runs in: the one asked for as soon as it is there, the next lower one until then or if it fails.
 
-Capturing takes a second, compiling minutes. Where the project's own kernels compute the step (`fused/`), the captured
-step is the fastest there is: nothing is compiled unless it is asked for. Other steps start in the gear that needs no
-compiling, while another process compiles (`compile_ahead.py`). They shift up when that is done, if what is left of
+Capturing takes a few steps' time, compiling minutes. Where the project's own kernels compute the step (`fused/`), the
+captured step is the fastest there is: nothing is compiled unless it is asked for. Few graphs do: a batch with fewer
+boxes than one was captured for runs in that, unless such batches come often. Other steps start in the gear that needs
+no compiling, while another process compiles (`compile_ahead.py`). They shift up when that is done, if what is left of
 the run makes it worth while. The profiler has no training to continue meanwhile: for it the box settles at once.
 """
 
@@ -32,6 +33,7 @@ from yolofast.train.gears.gears import (
     tried_only,
     with_padding_slots,
 )
+from yolofast.train.gears.kernels_together import compile_kernels_together
 from yolofast.train.gears.ranks_gear import RanksGear
 from yolofast.train.step import StepKind, TrainStep
 
@@ -40,7 +42,10 @@ WORTH_COMPILING = 300.0
 _WORTH_TUNING = 20_000
 """Steps to come from which on convolutions are tuned for every one of many shapes, which takes seconds each."""
 _WORTH_CAPTURING = 3
-"""How often a short batch of one size has to come before it gets a graph: to capture it, it is run several times."""
+"""How often a short batch of one size has to come before it gets a graph, which takes memory and a few steps' time."""
+_WORTH_FEWER_SLOTS = 200
+"""How often batches have to come with a number of padding slots before they get a graph of their own, where there is
+one with more: its steps take a little longer, to capture another takes as long as some dozen steps."""
 _WORTH_MORE_SLOTS = 30
 """How often batches have to hold more boxes than was compiled for before it is compiled for those, too."""
 _ALONE = StepKind(sums=False, updates=True)
@@ -100,10 +105,10 @@ class GearBox:
         return self._fast is not None
 
     @property
-    def graphs(self) -> int:
-        """How many the present gear has captured so far."""
+    def prepared(self) -> int:
+        """Rises with every step that the present gear captured, or made as written to capture it later."""
         gear = self._fast or self._plain
-        return gear.captured if isinstance(gear, GraphGear) else 0
+        return gear.prepared if isinstance(gear, GraphGear) else 0
 
     def run(self, batch: Batch, kind: StepKind) -> None:
         self._left -= 1
@@ -118,6 +123,8 @@ class GearBox:
         if len(batch.images) != self._images:
             self._run_short(batch, kind)
             return
+        if self.name == "graph" and not self._slots:
+            compile_kernels_together(self.step, batch.images, tuned=self._worth_tuning(batch))
         self._slots[padding_slots_of(batch)] += 1
         if self._compiles:
             self._look_after_compiling(batch)
@@ -182,16 +189,26 @@ class GearBox:
 
     def _run_captured(self, batch: Batch, kind: StepKind) -> None:
         if self._plain is not self._eager:
-            # Where sizes of images differ, not every size has to be captured for every number of slots, too.
-            padded = batch if self._one_shape else with_padding_slots(batch, max(self._slots, default=0))
             try:
-                self._plain.run(padded, kind)
+                self._plain.run(self._as_captured(batch, kind), kind)
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
                 self._plain = self._eager
             else:
                 return
         self._eager.run(batch, kind)
+
+    def _as_captured(self, batch: Batch, kind: StepKind) -> Batch:
+        """With as many padding slots as a graph has that is there, or will be: with those of the fullest batch so far.
+
+        Where sizes of images differ, all of them have that many.
+        """
+        own, most = padding_slots_of(batch), max(self._slots, default=0)
+        there = self._plain.slots_captured(batch, kind) if isinstance(self._plain, GraphGear) else []
+        often = len(batch.images) == self._images and self._slots[own] > _WORTH_FEWER_SLOTS
+        if self._one_shape and (often or own in there):
+            return batch
+        return with_padding_slots(batch, (smallest_that_holds(own, there) if self._one_shape else most) or most)
 
     def _give_up(self, error: Exception) -> None:
         """A GPU that is lost has no lower gear."""
@@ -212,7 +229,8 @@ class GearBox:
         """Empty if it works."""
         try:
             with tried_only(self.step):
-                gear.run(batch, _ALONE)
+                for _ in range(2):  # as written, then captured
+                    gear.run(batch, _ALONE)
         except Exception as error:
             if device_is_lost(error):
                 raise

@@ -1,8 +1,9 @@
 """The same step at three speeds: as written, compiled, or captured as a CUDA graph.
 
-Gears never change results beyond rounding; `gear_box.py` says which one is used when. A graph is captured beside other
-threads of the process, and a capture that fails leaves nothing behind. What is compiled or captured is for one number
-of padding slots for boxes; batches come with 16, 32, 64 … of them.
+Gears never change results beyond rounding; `gear_box.py` says which one is used when. The first batch of a kind is
+learnt from as written, which loads and tunes what its kernels need; the second is captured. A graph is captured beside
+other threads of the process, and a capture that fails leaves nothing behind. What is compiled or captured is for one
+number of padding slots for boxes; batches come with 16, 32, 64 … of them.
 """
 
 import statistics
@@ -11,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +38,6 @@ def captured_into(graph: Any, pool: Any = None) -> Iterator[None]:
 GearName = Literal["eager", "compile", "graph"]
 WorthTuning = Callable[[Batch], bool]
 """Whether batches like this one come so often that cuDNN shall measure which algorithms are the fastest for them."""
-_WARM_UP_RUNS = 3
 
 
 class Gear(Protocol):
@@ -79,15 +79,36 @@ class GraphGear:
         worth_tuning: WorthTuning = lambda batch: True,
     ) -> None:  # fmt: skip
         self.step, self._loss_of, self._pool, self._worth_tuning = step, loss_of, pool or GraphPool(), worth_tuning
-        self._graphs: dict[tuple[object, ...], _Captured] = {}
+        self._graphs: dict[_Key, _Captured] = {}
+        self._ready: set[_Key] = set()
+        """Kinds of batches that were learnt from as written: all that is loaded, made or tuned once is there."""
         self._version = step.version
+        self._stream: Any = None
 
     @property
     def captured(self) -> int:
         """How many graphs there are so far."""
         return len(self._graphs)
 
+    @property
+    def prepared(self) -> int:
+        """Rises with every step that was not a replay."""
+        return len(self._graphs) + len(self._ready)
+
+    def slots_captured(self, batch: Batch, kind: StepKind) -> list[int]:
+        """For how many padding slots there are graphs of batches that are like this one in all else."""
+        own = self._key(batch, kind)
+        return [key.slots for key in self._graphs if key._replace(slots=own.slots) == own]
+
     def run(self, batch: Batch, kind: StepKind) -> None:
+        as_written = self._key(batch, kind)._replace(timed=False)
+        if not self.has(batch, kind) and as_written not in self._ready:
+            with tuned_convolutions(self._worth_tuning(batch)), without_probe(self.step):
+                self._run_as_written(batch, kind)
+            self._ready.add(as_written)
+            if self.step.probe is not None:
+                self.step.probe.captured()  # this was not a step like others
+            return
         while not self.has(batch, kind):
             self.capture(batch, kind)
         self._graphs[self._key(batch, kind)].replay(batch, self.step.probe)
@@ -96,16 +117,19 @@ class GraphGear:
         """Whether there is a graph for it."""
         if self._version != self.step.version:
             self._graphs.clear()  # they move other weights than are to be moved now
+            self._ready.clear()
             self._version = self.step.version
         return self._key(batch, kind) in self._graphs
 
-    def capture(self, batch: Batch, kind: StepKind, warm_up_runs: int = _WARM_UP_RUNS) -> None:
-        """Nothing is learnt. What has never run has to be run now: without it a graph has no memory to begin with."""
+    def capture(self, batch: Batch, kind: StepKind) -> None:
+        """Nothing is computed. Such a step was made as written before: kernels and plans are there, as none can be made
+        now."""
         probe = self.step.probe
         try:
-            tuned = tuned_convolutions(self._worth_tuning(batch))
-            with tuned, nullcontext() if self._timed else without_probe(self.step):
-                made = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle, warm_up_runs)
+            # cuDNN takes again what it took for the step as written. To measure now would end the capture.
+            untuned = tuned_convolutions(False)
+            with untuned, nullcontext() if self._timed else without_probe(self.step):
+                made = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
             self._graphs[self._key(batch, kind)] = made
         except Exception:
             if probe is None or not self._timed:
@@ -120,29 +144,43 @@ class GraphGear:
         """Marks are part of a graph: a step that is timed has its own."""
         return self.step.probe is not None and self.step.probe.in_graphs
 
-    def _key(self, batch: Batch, kind: StepKind) -> tuple[object, ...]:
+    def _key(self, batch: Batch, kind: StepKind) -> "_Key":
         images, slots = batch.images, padding_slots_of(batch)
-        return images.shape, images.dtype, slots, kind, id(self.step.criterion), self._timed
+        return _Key(images.shape, images.dtype, slots, kind, id(self.step.criterion), self._timed)
+
+    def _run_as_written(self, batch: Batch, kind: StepKind) -> None:
+        """On a stream of its own: what outlives a step on the default stream would keep graphs from being captured."""
+        if self.step.precision.device.type != "cuda":
+            self.step.run(batch.images, batch.targets, kind, self._loss_of)
+            return
+        current = torch.cuda.current_stream()
+        if self._stream is None:
+            self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            self.step.run(batch.images, batch.targets, kind, self._loss_of)
+        current.wait_stream(self._stream)
+
+
+class _Key(NamedTuple):
+    images: torch.Size
+    dtype: torch.dtype
+    slots: int
+    kind: StepKind
+    criterion: int
+    timed: bool
 
 
 class _Captured:
-    def __init__(
-        self, step: TrainStep, batch: Batch, kind: StepKind, loss_of: LossOf | None, pool: Any, warm_up_runs: int
-    ) -> None:
+    """Of a step that was made as written before: capturing it computes nothing, so nothing is learnt from it twice."""
+
+    def __init__(self, step: TrainStep, batch: Batch, kind: StepKind, loss_of: LossOf | None, pool: Any) -> None:
         self._images = torch.empty_like(batch.images)
         self._targets = Targets(*(torch.empty_like(t) for t in parts_of(batch.targets)))
-        self._fill(batch)
         step.prepare_gradients(kind)
-        with tried_only(step):
-            stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream), without_probe(step):
-                for _ in range(warm_up_runs):
-                    step.run(self._images, self._targets, kind, loss_of)
-            torch.cuda.current_stream().wait_stream(stream)
-            self._graph = torch.cuda.CUDAGraph()
-            with captured_into(self._graph, pool):
-                step.run(self._images, self._targets, kind, loss_of)
+        self._graph = torch.cuda.CUDAGraph()
+        with captured_into(self._graph, pool):
+            step.run(self._images, self._targets, kind, loss_of)
         self._marks: Sequence[Any] = () if step.probe is None else step.probe.captured()
 
     def _fill(self, batch: Batch) -> None:

@@ -75,23 +75,30 @@ class TensorBoardLogger:
     _writer: Any = None
 
     def start(self, run: LoggedRun) -> str | None:
-        writer = import_module("torch.utils.tensorboard").SummaryWriter
-        # A resumed run repeats the epoch it was killed in: what that had written is not to be shown twice.
-        purge = run.next_epoch or None
-        self._writer = writer(str(run.folder), purge_step=purge)
+        self._run = run
         return None
 
+    def _open(self) -> None:
+        """When there is something to say: the import takes half a second, which the first steps need."""
+        if self._writer is None:
+            writer = import_module("torch.utils.tensorboard").SummaryWriter
+            # A resumed run repeats the epoch it was killed in: what that had written is not to be shown twice.
+            self._writer = writer(str(self._run.folder), purge_step=self._run.next_epoch or None)
+
     def scalars(self, epoch: int, values: dict[str, float]) -> None:
+        self._open()
         for name, value in values.items():
             self._writer.add_scalar(name, value, epoch)
         self._writer.flush()  # so that it is seen while the next epoch runs
 
     def picture(self, epoch: int, path: Path) -> None:
+        self._open()
         pixels = read_picture(path)[..., ::-1]
         self._writer.add_image("predictions", pixels, epoch, dataformats="HWC")
 
     def finish(self, complete: bool) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 @dataclass(frozen=True, kw_only=True)
