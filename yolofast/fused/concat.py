@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from yolofast.fused.fork import alias, handed_on, row_stride, taken
+from yolofast.precision import NEW_KERNELS
 
 
 class ConcatSlot(NamedTuple):
@@ -74,7 +75,7 @@ def room_for(
     slot: ConcatSlot | None, like: Tensor, channels: int, height: int, width: int
 ) -> tuple[Tensor, Tensor | None]:
     """Memory for a map, and where it is to be written a second time."""
-    place = None if slot is None else slot.buffer.place(slot.part, like, height, width)
+    place = None if slot is None or not NEW_KERNELS else slot.buffer.place(slot.part, like, height, width)
     if slot is None or place is None or place.shape[1] != channels:
         return new_map(like, channels, height, width), None
     own = place if slot.only else new_map(like, channels, height, width)

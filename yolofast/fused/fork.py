@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from yolofast.precision import NEW_KERNELS
+
 MOST_GRADIENTS = 4
 """That a kernel reads."""
 _UNIT = 8
@@ -32,7 +34,7 @@ class _Fork(torch.autograd.Function):
 
 def fork(x: Tensor, readers: int) -> list[Tensor]:
     """The map once for each layer that reads it."""
-    if readers < 2 or torch.compiler.is_compiling() or not _takes_more(x.grad_fn):
+    if readers < 2 or not NEW_KERNELS or torch.compiler.is_compiling() or not _takes_more(x.grad_fn):
         return [x] * readers
     return list(_Fork.apply(x, readers))  # type: ignore[no-untyped-call]
 

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from yolofast.fused.concat import ConcatSlot, room_for
 from yolofast.fused.fork import few_gradients, handed_on, in_steps, padded, row_stride
-from yolofast.precision import TRITON_IS_INTERPRETED
+from yolofast.precision import NEW_KERNELS, TRITON_IS_INTERPRETED
 
 PLAIN, SILU, LEAKY = 0, 1, 2
 _WARPS = 4
@@ -137,7 +137,7 @@ def norm_act(
         kind, rest, slot = PLAIN, act, None
     else:
         rest = None
-    after = None if rest is None and (plus is None or plus.dtype == y.dtype) else plus
+    after = None if NEW_KERNELS and rest is None and (plus is None or plus.dtype == y.dtype) else plus
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
     z = _NormAct.apply(  # type: ignore[no-untyped-call]

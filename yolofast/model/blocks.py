@@ -14,7 +14,7 @@ from yolofast.fused.pool import doubled, max_pool
 from yolofast.fused.siblings import run_as_one
 from yolofast.fused.stem import convolution
 from yolofast.model.graph import LayerSpec
-from yolofast.precision import kernels_for
+from yolofast.precision import NEW_KERNELS, kernels_for
 
 BN_EPS = 1e-3
 BN_MOMENTUM = 0.03
@@ -50,7 +50,7 @@ class Conv(nn.Module):
 def side_by_side(convs: Sequence[nn.Module], x: Tensor, slots: Sequence[ConcatSlot | None]) -> list[Tensor]:
     """`Conv`s of the same map, by the project's own kernels as one; other modules one after the other."""
     plain = [conv for conv in convs if isinstance(conv, Conv)]
-    as_one = len(plain) == len(convs) and kernels_for(x) and torch.is_grad_enabled()
+    as_one = len(plain) == len(convs) and NEW_KERNELS and kernels_for(x) and torch.is_grad_enabled()
     parts = run_as_one([conv.conv for conv in plain], x) if as_one else None
     if parts is None:
         return [conv(own, slot) for conv, own, slot in zip(convs, fork(x, len(convs)), slots, strict=True)]
@@ -122,7 +122,8 @@ class Upsample(nn.Upsample):
     """Nearest cells are copies, so they keep their type: autocast would widen them and all that they are joined to."""
 
     def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
-        if (self.mode, self.size, self.scale_factor) == ("nearest", None, 2.0) and kernels_for(x) and x.requires_grad:
+        doubles = (self.mode, self.size, self.scale_factor) == ("nearest", None, 2.0)
+        if doubles and NEW_KERNELS and kernels_for(x) and x.requires_grad:
             return doubled(x, slot)
         if self.mode != "nearest" or not x.is_cuda:
             return super().forward(x)

@@ -27,7 +27,7 @@ from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_
 from yolofast.model.heads import HEADS, AnchorHead
 from yolofast.model.in_place import InPlacePlan
 from yolofast.model.module_table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
-from yolofast.precision import kernels_for
+from yolofast.precision import NEW_KERNELS, kernels_for
 from yolofast.resources import MULTI_HEADS
 from yolofast.structures import HeadLayout
 from yolofast.words import own_command
@@ -127,7 +127,7 @@ class GraphNetwork(Network):
         return None if self._groups is None else self._groups.to_dict()
 
     def forward(self, images: Tensor) -> list[Tensor]:
-        if self.training and torch.is_grad_enabled() and kernels_for(images):
+        if self.training and torch.is_grad_enabled() and NEW_KERNELS and kernels_for(images):
             return self.head(self._in_place.run(self.model, images))  # type: ignore[no-any-return]
         maps: dict[int, Tensor] = {IMAGE: images}
         steps, outputs = self._train_plan if self.training else self._eval_plan

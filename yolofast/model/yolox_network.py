@@ -18,7 +18,7 @@ from yolofast.fused.predict import can_be_folded, joint_prediction
 from yolofast.model.blocks import Conv, ReOrg, Upsample, pool_pyramid, side_by_side
 from yolofast.model.contract import Layer, ModelFamily, Network
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
-from yolofast.precision import kernels_for
+from yolofast.precision import NEW_KERNELS, kernels_for
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
 
 STRIDES = (8, 16, 32)
@@ -253,7 +253,7 @@ class DecoupledHead(nn.Module):
         assert isinstance(of_classes, nn.Sequential) and isinstance(of_box, nn.Sequential)
         x = self.stems[level](x)
         reg, obj, cls = self.reg_preds[level], self.obj_preds[level], self.cls_preds[level]
-        as_one = kernels_for(x) and all(can_be_folded(x, conv) for conv in (reg, obj, cls))
+        as_one = NEW_KERNELS and kernels_for(x) and all(can_be_folded(x, conv) for conv in (reg, obj, cls))
         both = ConcatBuffer([x.shape[1]] * 2) if as_one else None
         slots = (None, None) if both is None else (both.slot(0), both.slot(1))
         classes, box = side_by_side((of_classes[0], of_box[0]), x, (None, None))

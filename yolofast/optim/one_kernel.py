@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from yolofast.precision import NEW_KERNELS
+
 _BLOCK = 2048
 
 
@@ -35,7 +37,7 @@ class AddressTable:
 
 def table_of(*rows: Sequence[Tensor]) -> AddressTable | None:
     """None where a kernel cannot go through all of them from address to address."""
-    return AddressTable(*rows) if rows[0] and all(map(_alike, *rows)) else None
+    return AddressTable(*rows) if NEW_KERNELS and rows[0] and all(map(_alike, *rows)) else None
 
 
 def _alike(*tensors: Tensor) -> bool:

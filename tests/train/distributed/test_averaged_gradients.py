@@ -17,7 +17,7 @@ from yolofast.train.distributed.averaged_gradients import AveragedGradients, buc
 from yolofast.train.distributed.averaged_step import distribute
 from yolofast.train.distributed.join import device_of_rank, group_of_one, joined
 from yolofast.train.distributed.launch import launch
-from yolofast.train.gears import gears
+from yolofast.train.gears import gear_box, gears
 from yolofast.train.gears.gear_box import GearBox, gear_of_ranks
 from yolofast.train.gears.gears import EagerGear, with_padding_slots
 from yolofast.train.gears.ranks_gear import RanksGear
@@ -288,8 +288,12 @@ def test_alone_nothing_is_added_up_unless_it_is_asked_for():
         ),
     ],
 )  # fmt: skip
-def test_the_gear_of_several_ranks(asked, device, sync_bn, gear, word):
+def test_the_gear_of_several_ranks(asked, device, sync_bn, gear, word, monkeypatch):
     said = []
+    if asked == "auto":
+        with reducing_alone():
+            assert gear_of_ranks(asked, torch.device(device), said.append, sync_bn=sync_bn) == "eager"
+        monkeypatch.setattr(gear_box, "NEW_KERNELS", True)
     with reducing_alone():
         assert gear_of_ranks(asked, torch.device(device), said.append, sync_bn=sync_bn) == gear
     assert said == ([word] if word else [])

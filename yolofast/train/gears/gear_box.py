@@ -16,7 +16,7 @@ import torch
 
 from yolofast.config.common import Gear as GearSetting
 from yolofast.errors import in_one_line
-from yolofast.precision import device_is_lost
+from yolofast.precision import NEW_KERNELS, device_is_lost
 from yolofast.ranks import reduces
 from yolofast.structures import Batch
 from yolofast.train.gears.compile_ahead import CompileAhead
@@ -333,10 +333,10 @@ def choose_gear(
 
 
 def gear_of_ranks(gear: GearSetting, device: torch.device, say: Callable[[str], None], *, sync_bn: bool) -> GearSetting:
-    """Of several ranks `auto` is a captured step on GPUs, and the step as written on CPUs. Nothing is compiled."""
+    """Of several ranks a captured step on GPUs, which `auto` takes with `NEW_KERNELS`; else the step as written."""
     if not reduces() or gear == "eager":
         return gear
-    if device.type != "cuda":
+    if device.type != "cuda" or (gear == "auto" and not NEW_KERNELS):
         if gear != "auto":
             say(f"gear: eager instead of {gear}, which several processes run on GPUs only")
         return "eager"
