@@ -65,7 +65,7 @@ def in_a_row(tensor: Tensor, like: Tensor) -> Tensor:
 
 def sgd_in_one(table: AddressTable, gradients: Sequence[Tensor], rate: Tensor, momentum: Tensor, decay: float) -> None:
     """`table` has weights and velocities."""
-    from yolofast.optim import _update_kernels as kernels
+    from yolofast.optim import _update_kernel as kernels
 
     weights, _ = table.tensors
     counts = [one.numel() for one in weights]
@@ -80,7 +80,7 @@ def sgd_in_one(table: AddressTable, gradients: Sequence[Tensor], rate: Tensor, m
 
 def average_in_one(table: AddressTable, share: Tensor) -> None:
     """`table` has what is trained and its average."""
-    from yolofast.optim import _update_kernels as kernels
+    from yolofast.optim import _update_kernel as kernels
 
     kernels.average_kernel[(table.programs,)](
         table.tensor, table.start, table.counts, *table.addresses, share, BLOCK=_BLOCK
