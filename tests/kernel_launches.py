@@ -52,7 +52,10 @@ def _described(value):
 
 
 def compile_all(file, capabilities):
-    """How many programs there are for each kernel. Of many that differ in sizes only the first are compiled."""
+    """How many programs there are for each kernel. Of many that differ in sizes only the first is compiled.
+
+    For the last card all kinds are, for the others each kernel once.
+    """
     tried = {}
     for line in Path(file).read_text().splitlines():
         launch = json.loads(line)
@@ -62,9 +65,9 @@ def compile_all(file, capabilities):
         kind = program[0], {k: v for k, v in program[1].items() if isinstance(v, bool | None)}
         if kind in done:
             continue
-        done.append(kind)
-        for capability in capabilities:
+        for capability in capabilities[-1:] if done else capabilities:
             _compile(kernel, *program, int(capability))
+        done.append(kind)
     return {name: len(kinds) for name, kinds in tried.items()}
 
 

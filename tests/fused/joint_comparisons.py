@@ -228,15 +228,17 @@ def compare_networks(device):
     # Shortcut add; one map has more readers than a kernel takes gradients. Strided are the gradients of predictions.
     assert kinds == Counter(cat=1, copy_=1, add=5, strided=2), kinds
     compare_network(device, EVERY_KIND, 64, frozen=("model.0.", "model.1.", "model.3.", "model.9.cv2"))
-    tiny = compare_network(device, "yolov7-tiny", 64)
-    assert not +tiny - Counter(add=3, strided=3), tiny  # the head's vectors, which are folded in two bytes
+    if device == "cuda":  # half a minute in the interpreter
+        tiny = compare_network(device, "yolov7-tiny", 64)
+        assert not +tiny - Counter(add=3, strided=3), tiny  # the head's vectors, which are folded in two bytes
     small = {"family": "yolox", "nc": 3, "names": ["a", "b", "c"], "width_multiple": 0.125, "image_size": 64}
     yolox = compare_network(device, {**small, "depth_multiple": 0.67, "depthwise": False}, 64)
     # The images, the head's predictions and the weights of its branches; rows of six bottlenecks have more gradients
     # than a kernel takes.
     assert yolox == Counter(cat=7, strided=9, add=6), yolox
-    compare_network(device, {**small, "depth_multiple": 0.33, "depthwise": True}, 64)
-    compare_rounding(device, {**small, "depth_multiple": 0.33, "depthwise": False}, 64, batch=4)
+    if device == "cuda":
+        compare_network(device, {**small, "depth_multiple": 0.33, "depthwise": True}, 64)
+        compare_rounding(device, {**small, "depth_multiple": 0.33, "depthwise": False}, 64, batch=4)
 
 
 def compare_all(device="cpu"):
