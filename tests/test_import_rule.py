@@ -30,7 +30,7 @@ MOST_FILES = 18
 """In a folder, `__init__.py` among them."""
 ONE_FOR_EACH = {"commands"}
 """Folders that hold a file for each command, however many those are."""
-FEW_LINES = 40
+FEW_LINES, MOST_LINES = 40, 350
 ALONE = ("_*_kernel.py", "*_triton.py")
 """Kernels stand alone, however small; other files of fewer lines that a single one imports belong to it."""
 MOST_IMPORTS = 25
@@ -225,6 +225,21 @@ def test_no_folder_is_stuffed(modules):
 
 def test_small_files_have_more_than_one_importer(modules):
     assert not small_files_of_one_importer(modules)
+
+
+def test_no_file_is_long(modules):
+    lines = {name: len(module.path.read_text().splitlines()) for name, module in modules.items()}
+    assert not {name: count for name, count in lines.items() if count > MOST_LINES}
+
+
+def test_class_names_are_given_once(modules):
+    named = Counter(
+        node.name
+        for module in modules.values()
+        for node in ast.parse(module.path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not {name for name, count in named.items() if count > 1}
 
 
 def test_there_is_no_utils():

@@ -278,10 +278,8 @@ def _check_model(config: TrainConfig) -> None:
 
 def _check_batch(config: TrainConfig) -> None:
     size, ranks = config.batch_size, max(len(config.devices), 1)
-    if size == -1:
-        return
     multiple = ranks * (_QUAD if config.quad else 1)
-    if size % multiple:
+    if size != -1 and size % multiple:
         why = f"--quad joins {_QUAD} images" if config.quad else f"--device {config.device} names {ranks} GPUs"
         if config.quad and ranks > 1:
             why += f" on each of {ranks} GPUs"
@@ -306,11 +304,9 @@ def _check_loader(config: TrainConfig) -> None:
 
 
 def _check_loss(config: TrainConfig) -> None:
-    if config.ota_from_epoch is None:
-        return
-    if config.assigner is not None:
+    if config.ota_from_epoch is not None and config.assigner is not None:
         raise UserError("--ota-from-epoch and --assigner both set the assigner", fix="drop one of them")
-    if config.ota_from_epoch >= config.epochs:
+    if config.ota_from_epoch is not None and config.ota_from_epoch >= config.epochs:
         what = f"--ota-from-epoch {config.ota_from_epoch} never comes: --epochs is {config.epochs}, counted from 0"
         raise UserError(what, fix=f"give at most {config.epochs - 1}, or loss_ota: 0 in the hyper-parameters")
 
@@ -321,8 +317,9 @@ def _check_course(config: TrainConfig) -> None:
         raise UserError(what, fix="drop one of them")
     if config.resume is not False and config.evolve:
         raise UserError("--resume continues one run, --evolve makes many", fix="drop one of them")
-    if config.time_limit is not None:
-        _check_time_limit(config.time_limit)
+    if config.time_limit is not None and not 0 < seconds_of(config.time_limit) < inf:
+        what = f"--time-limit is {shorten(config.time_limit)}"
+        raise UserError(what, fix="give a time such as 3h50m, 90m or 1d12h")
     if config.resume == "":
         raise UserError("--resume is given an empty name", fix="--resume alone takes the latest run")
 
@@ -339,11 +336,6 @@ def _check_plan(config: TrainConfig) -> None:
             raise UserError(f"{declared.flag} changes a value of --stage, which is not given", fix=fix)
     if isinstance(config.explain, str) and not config.explain.lower().endswith(".png"):
         raise UserError(f"--explain {config.explain}: the picture is a PNG file", fix="schedule.png, or a recipe")
-
-
-def _check_time_limit(text: str) -> None:
-    if not 0 < seconds_of(text) < inf:
-        raise UserError(f"--time-limit is {shorten(text)}", fix="give a time such as 3h50m, 90m or 1d12h")
 
 
 def is_demonstration(given: Mapping[str, Any]) -> bool:
