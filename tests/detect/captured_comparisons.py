@@ -46,8 +46,23 @@ JOINED = {
         [[14, 15], 1, "IDetect", ["nc", "anchors"]],
     ],
 }
-# The channels of their images, and how many joins copy nothing.
-NETWORKS = {"joined": (4, 4), "yolov7-tiny": (4, 14), "yolox-nano": (3, 0)}
+BLOCKS = {
+    **SMALL,
+    "backbone": [
+        [-1, 1, "Conv", [16, 3, 2]],
+        [-1, 1, "DownC", [16]],
+        [-1, 1, "Conv", [16, 3, 2]],
+        [-1, 1, "SPPCSPC", [16]],
+    ],
+    "head": [[[-3, -1], 1, "IDetect", ["nc", "anchors"]]],
+}
+YOLOX = {
+    "family": "yolox", "nc": 6, "names": list("abcdef"), "width_multiple": 0.125, "depth_multiple": 0.33,
+    "depthwise": False, "image_size": 64,
+}  # fmt: skip
+INTERPRETED = {"joined": (JOINED, 4, 4), "blocks": (BLOCKS, 4, 0), "small yolox": (YOLOX, 3, 0)}
+"""Models, the channels of their images, and how many joins of the graph copy nothing."""
+NETWORKS = {**INTERPRETED, "yolov7-tiny": ("yolov7-tiny", 4, 14), "yolox-nano": ("yolox-nano", 3, 0)}
 
 
 @dataclass
@@ -146,9 +161,9 @@ def compare_found(ours, wanted, case):
 
 def compare_networks(device, cfgs, dtype=torch.float16, bound=2e-3):
     """Joins, convolutions of images, and those that predict."""
-    for cfg, (channels, joins) in cfgs.items():
+    for name, (cfg, channels, joins) in cfgs.items():
         torch.manual_seed(0)
-        model = build_model(JOINED if cfg == "joined" else cfg, nc=6).eval()
+        model = build_model(cfg, nc=6).eval()
         for one in model.modules():
             if isinstance(one, torch.nn.BatchNorm2d):
                 one.running_mean.normal_(0, 0.1), one.running_var.uniform_(0.5, 1.5)
@@ -163,14 +178,14 @@ def compare_networks(device, cfgs, dtype=torch.float16, bound=2e-3):
             found = network(given.contiguous(memory_format=torch.channels_last))
         for ours, expected in zip(found, wanted, strict=True):
             off = (ours.double().cpu() - expected).norm() / expected.norm()
-            assert ours.shape == expected.shape and off < bound, (cfg, off)
+            assert ours.shape == expected.shape and off < bound, (name, off)
 
 
 def compare_all(device="cpu"):
     torch.manual_seed(0)
     compare_letterbox(device)
     compare_candidates(device)
-    compare_networks(device, NETWORKS if device == "cuda" else {"joined": NETWORKS["joined"]})
+    compare_networks(device, NETWORKS if device == "cuda" else INTERPRETED)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class InferenceNetwork(nn.Module):
         parts = self._parts.get(layer, [])
         if parts and isinstance(module, ConvAct) and module.can_join:
             shape = torch.Size((len(x), module.out_channels, *module.size(x)))
-            made = module(x, self._joint(parts[0], shape, x, joints), dense=parts[0].dense)
+            made = module.into(x, self._joint(parts[0], shape, x, joints), dense=parts[0].dense)
             return self._copied(layer, made, joints, after=1)
         if len(parts) == 1 and not parts[0].dense and isinstance(module, Upsample) and _doubles(module):
             batch, channels, height, width = x.shape

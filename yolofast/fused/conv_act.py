@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from yolofast.fused.concat import ConcatSlot
 from yolofast.fused.norm_act import PLAIN, activation_kind, power_of_two
 from yolofast.precision import TRITON_IS_INTERPRETED, kernels_for
 
@@ -81,7 +82,19 @@ class ConvAct(nn.Module):
         )
         return rows, columns
 
-    def forward(self, x: Tensor, joint: Tensor | None = None, *, dense: bool = True) -> Tensor:
+    def forward(self, x: Tensor, slot: ConcatSlot | None = None, plus: Tensor | None = None) -> Tensor:
+        """Called as `Conv` is, whose place it takes."""
+        if slot is None or plus is not None or not self.can_join or not kernels_for(x):
+            y = self.into(x)
+            return y if plus is None else y + plus
+        place = slot.buffer.place(slot.part, x, *self.size(x))
+        if place is None or place.shape[1] != self.out_channels:
+            return self.into(x)
+        y = self.into(x, place, dense=not slot.only)
+        slot.buffer.is_written(slot.part, y)
+        return y
+
+    def into(self, x: Tensor, joint: Tensor | None = None, *, dense: bool = True) -> Tensor:
         """Written to `joint` as well, or, not `dense`, there alone: some channels of a wider map in channels_last."""
         assert joint is None or self.can_join
         if kernels_for(x):

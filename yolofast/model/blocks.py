@@ -39,6 +39,7 @@ class Conv(nn.Module):
         self.conv = nn.Conv2d(c1, c2, k, s, k // 2 if p is None else p, groups=g, bias=False)
         self.bn: nn.Module = batch_norm(c2)
         self.act = nn.SiLU() if act is None else act
+        self.out_channels = c2
 
     def forward(self, x: Tensor, slot: ConcatSlot | None = None, plus: Tensor | None = None) -> Tensor:
         if kernels_for(x):
@@ -156,7 +157,7 @@ def pool_pyramid(conv: Conv, x: Tensor) -> Tensor:
 
     Each is made from the one before: the same values for a third of the work.
     """
-    pyramid = ConcatBuffer([conv.conv.out_channels] * 4)
+    pyramid = ConcatBuffer([conv.out_channels] * 4)
     last, maps = conv(x, pyramid.slot(0)), []
     for level in range(1, 4):
         last, below = fork(last, 2)
@@ -179,7 +180,7 @@ class SPPCSPC(nn.Module):
         self.cv7 = Conv(2 * c2, c2, 1)
 
     def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
-        both = ConcatBuffer([self.cv6.conv.out_channels, self.cv2.conv.out_channels])
+        both = ConcatBuffer([self.cv6.out_channels, self.cv2.out_channels])
         deep, straight = side_by_side((self.cv1, self.cv2), x, (None, both.slot(1)))
         pooled = self.cv6(self.cv5(pool_pyramid(self.cv4, self.cv3(deep))), both.slot(0))
         return self.cv7(both.concat((pooled, straight)), slot)  # type: ignore[no-any-return]
@@ -196,7 +197,7 @@ class DownC(nn.Module):
         self.mp = nn.MaxPool2d(kernel_size=2, stride=2)
 
     def forward(self, x: Tensor) -> Tensor:
-        both = ConcatBuffer([self.cv2.conv.out_channels, self.cv3.conv.out_channels])
+        both = ConcatBuffer([self.cv2.out_channels, self.cv3.out_channels])
         mine, pooled = fork(x, 2)
         return both.concat((self.cv2(self.cv1(mine), both.slot(0)), self.cv3(self.mp(pooled), both.slot(1))))
 

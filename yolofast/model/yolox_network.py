@@ -84,7 +84,7 @@ class CspLayer(nn.Module):
         self.m = nn.Sequential(*(Bottleneck(half, shortcut=shortcut, depthwise=depthwise) for _ in range(n)))
 
     def forward(self, x: Tensor, slot: ConcatSlot | None = None) -> Tensor:
-        both = ConcatBuffer([self.conv2.conv.out_channels] * 2)
+        both = ConcatBuffer([self.conv2.out_channels] * 2)
         deep, straight = side_by_side((self.conv1, self.conv2), x, (None, both.slot(1)))
         for block in self.m:
             deep = block(deep, both.slot(0) if block is self.m[-1] else None)
