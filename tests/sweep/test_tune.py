@@ -58,8 +58,12 @@ def tune(place, monkeypatch):  # noqa: F811
     found = Tune(place / "kept")
     monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
     monkeypatch.setitem(sys.modules, "ray.tune", found)
-    processes = SimpleNamespace(DEVNULL=-3, STDOUT=-2, run=lambda words, **_: CompletedProcess(words, main(words[3:])))
-    monkeypatch.setattr(module, "subprocess", processes)
+
+    def run(words, cwd, **_):
+        with contextlib.chdir(cwd):
+            return CompletedProcess(words, main(words[3:]))
+
+    monkeypatch.setattr(module, "subprocess", SimpleNamespace(DEVNULL=-3, STDOUT=-2, run=run))
     return found
 
 
@@ -67,9 +71,12 @@ def small(epochs=2, **more):
     return trainable(data="shapes/data.yaml", cfg=NETWORK, epochs=epochs, device="cpu", **SMALL, **more)
 
 
-def test_a_trial_that_loses_its_machine_ends_in_the_same_bits(tune, place):  # noqa: F811
-    """It is stopped after its first report and its folder is gone; another process has the checkpoint alone."""
+def test_a_trial_that_loses_its_machine_ends_in_the_same_bits(tune, place, monkeypatch):  # noqa: F811
+    """It is stopped after its first report and its folder is gone; another process has the checkpoint alone. Tune has
+    trials work in folders of its own."""
     trial, tune.stop_after = small(), 1
+    (place / "of tune").mkdir()
+    monkeypatch.chdir(place / "of tune")
     with pytest.raises(StoppedError):
         trial({"lr0": 0.002})
     shutil.rmtree(place / "runs" / "tune" / "yolofast_0")

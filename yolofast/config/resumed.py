@@ -35,8 +35,14 @@ Run = TypeVar("Run", TrainConfig, MotionTrainConfig)
 def with_lasting_names(config: TrainConfig) -> TrainConfig:
     """As a run stores it: files by absolute path."""
     names = {setting: getattr(config, setting) for setting in _KINDS}
-    changes: dict[str, Any] = {key: os.path.abspath(name) for key, name in names.items() if name and _is_on_disk(name)}
-    return dataclasses.replace(config, **changes)
+    return dataclasses.replace(config, **lasting_files(names))
+
+
+def lasting_files(settings: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
+    """Those that name a file, seen from the folder, by absolute path."""
+    given = {name: file for name, file in settings.items() if name in _KINDS and file}
+    found = {name: os.path.abspath(os.path.join(folder, file)) for name, file in given.items()}
+    return {name: file for name, file in found.items() if _is_on_disk(file)}
 
 
 def saved_config(config: TrainConfig) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from yolofast.config.flags import field_name
 from yolofast.config.hyp import HYP_KEYS
+from yolofast.config.resumed import lasting_files
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.extensions import needed
@@ -40,7 +41,8 @@ def trainable(
     home = Path.cwd()  # Tune changes it
 
     def yolofast(config: dict[str, Any]) -> None:
-        _train({**_plain(settings), **_plain(config)}, every, home, home / project)
+        given = {**_plain(settings), **_plain(config)}
+        _train({**given, **lasting_files(given, home)}, every, home, home / project)
 
     return yolofast
 
