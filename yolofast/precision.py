@@ -57,8 +57,9 @@ WHY_NOT_OUR_KERNELS = _why_not_ours()
 """Empty where the project's own kernels can be had on a GPU."""
 _own_kernels = os.environ.get("YOLOFAST_KERNELS", "1") != "0"
 NEW_KERNELS = TRITON_IS_INTERPRETED or os.environ.get("YOLOFAST_KERNELS") == "new"
-"""Whether what no GPU has run yet is used: maps joined in place, forks, siblings, updates in one kernel, and, as the
-gear `auto` takes, the captured step of several ranks. Tests compare it in the interpreter."""
+"""Whether what no GPU has run yet is used: maps joined in place, forks, siblings, updates in one kernel, pools without
+a gradient, suppression of few images, and, as the gear `auto` takes, the captured step of several ranks. Tests compare
+it in the interpreter."""
 
 
 def kernels_for(tensor: Tensor) -> bool:

@@ -86,9 +86,8 @@ def test_other_threads_may_ask_for_pinned_memory_while_a_graph_is_captured():
     assert not errors and gear.captured == 3 and len(held) > 10
 
 
-def test_after_a_capture_that_failed_all_continues():
-    """Also random numbers: torch leaves its generator believing that it is being captured."""
-    said, step = [], make_step("bf16")
+def asks_the_host(step):
+    """The step with a loss that waits for the device, which no graph can hold."""
     inner = step.criterion
 
     def asking(raw, targets):
@@ -97,6 +96,12 @@ def test_after_a_capture_that_failed_all_continues():
         return terms
 
     step.criterion = asking
+    return step
+
+
+def test_after_a_capture_that_failed_all_continues():
+    """Also random numbers: torch leaves its generator believing that it is being captured."""
+    said, step = [], asks_the_host(make_step("bf16"))
     box = GearBox(step, "graph", BATCH, 100, said.append, one_shape=False)
     for number in range(3):
         box.run(batch(number), ALONE)

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from yolofast.boxes import iou, pairwise
 from yolofast.evaluate.candidates import Candidates
+from yolofast.precision import NEW_KERNELS
 
 try:
     from yolofast.evaluate._greedy_kernel import greedy_kernel, overlap_kernel, settle_kernel
@@ -51,7 +52,8 @@ def greedy_suppression(candidates: Candidates, threshold: float, *, agnostic: bo
     if greedy_kernel is None or not candidates.boxes.is_cuda:
         return suppress_torch(candidates, threshold, agnostic=agnostic, most=most)
     batch, columns = candidates.labels.shape
-    suppress = suppress_bits if batch <= _FEW_IMAGES and columns <= _FEW_CANDIDATES else suppress_triton
+    few = batch <= _FEW_IMAGES and columns <= _FEW_CANDIDATES
+    suppress = suppress_bits if NEW_KERNELS and few else suppress_triton
     return suppress(candidates, threshold, agnostic=agnostic, most=most)
 
 

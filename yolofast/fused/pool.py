@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 from yolofast.fused.concat import ConcatSlot, new_map, room_for
 from yolofast.fused.fork import few_gradients, in_steps, padded
 from yolofast.fused.norm_act import power_of_two
+from yolofast.precision import NEW_KERNELS
 
 _NUMBERS, _NUMBERS_OF_WINDOWS = 4096, 1024
 """Of a program."""
@@ -126,9 +127,10 @@ def max_pool(x: Tensor, window: int, stride: int, slot: ConcatSlot | None = None
     Without a gradient torch would remember too, in eight bytes again.
     """
     learns = x.requires_grad and torch.is_grad_enabled()
-    if x.stride(1) == 1 and window == stride == 2 and x.shape[2] % 2 == x.shape[3] % 2 == 0:
+    ours = x.stride(1) == 1 and (learns or NEW_KERNELS)
+    if ours and window == stride == 2 and x.shape[2] % 2 == x.shape[3] % 2 == 0:
         return _Halve.apply(x, slot) if learns else _halved(x, slot, remembers=False)[0]  # type: ignore[no-untyped-call]
-    if x.stride(1) == 1 and stride == 1 and window % 2 and window <= _LARGEST_WINDOW:
+    if ours and stride == 1 and window % 2 and window <= _LARGEST_WINDOW:
         if learns:
             return _Window.apply(x, window, slot)  # type: ignore[no-untyped-call, no-any-return]
         return _in_windows(x, window, slot, remembers=False)[0]
